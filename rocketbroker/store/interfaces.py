@@ -491,3 +491,6 @@ class IStore(Interface):
         I{Each step blocks}, removes one file at the most, and yields the ms to wait
         before the next.
         """
+
+    def clean_queues() -> Iterator[int]:
+        """The part of such a round that is about queues and index."""

@@ -491,5 +491,9 @@ class Store:
         """See L{IStore.clean}."""
         return self.cleaner.round() if self._is_open else iter(())
 
+    def clean_queues(self) -> Iterator[int]:
+        """See L{IStore.clean_queues}."""
+        return self.cleaner.clean_queues() if self._is_open else iter(())
+
 
 classImplements(Store, IStore)

@@ -8,6 +8,7 @@ from rocketbroker.broker.admin.clone_offsets import CloneOffsets
 from rocketbroker.broker.admin.consume_progress import ConsumeProgress
 from rocketbroker.broker.admin.group_admin import GroupAdmin
 from rocketbroker.broker.admin.message_queries import MessageQueries
+from rocketbroker.broker.admin.queue_admin import QueueAdmin
 from rocketbroker.broker.admin.reset_offset import ResetOffset
 from rocketbroker.broker.admin.runtime_info import RuntimeInfo
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
@@ -26,6 +27,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.topics,
             parts.offsets,
             parts.statistics.put_tps,
+            parts.slices,
             environment.in_thread,
             parts.registration.announced,
         ),
@@ -50,6 +52,14 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             [parts.schedule.figures, parts.log_subscribers.figures],
         ),
         *about_consumers(parts, environment),
+        QueueAdmin(
+            store,
+            parts.topics,
+            parts.consumers,
+            parts.filters,
+            parts.scheduler.dispatch,
+            environment.in_thread,
+        ),
         MessageQueries(
             store,
             parts.topics,

@@ -1,6 +1,6 @@
 # -*- test-case-name: tests.broker.admin.test_topic_admin -*-
 """Topics created, changed, listed and deleted on request: 17, 18, 21, 215, 351, 305,
-202.
+202; and queues of topics that are gone (316).
 
 A change is answered when it is in the file and the name servers know it, so that the
 client can use the topic at once. Name servers that cannot be reached delay the answer
@@ -10,7 +10,7 @@ Rules: docs/facts/admin.md 2.1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 import attrs
@@ -34,8 +34,8 @@ from rocketbroker.broker.metadata.topics import (
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import InvalidParameter, TopicNotExist
-from rocketbroker.records.names import MAX_QUEUES, topic_problem
-from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig
@@ -67,6 +67,7 @@ class TopicAdmin:
         topics: TopicTable,
         offsets: OffsetTable,
         put_tps: Callable[[str], float],
+        slices: ISlices,
         in_thread: InThread,
         announced: Callable[[float], Deferred[None]],
     ) -> None:
@@ -81,6 +82,7 @@ class TopicAdmin:
         self._topics = topics
         self._offsets = offsets
         self._put_tps = put_tps
+        self._slices = slices
         self._in_thread = in_thread
         self._announced = announced
 
@@ -90,6 +92,7 @@ class TopicAdmin:
             (RequestCode.UPDATE_AND_CREATE_TOPIC, self.create),
             (RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self.create_list),
             (RequestCode.DELETE_TOPIC_IN_BROKER, self.delete),
+            (RequestCode.CLEAN_UNUSED_TOPIC, self.clean_unused),
             (RequestCode.GET_ALL_TOPIC_CONFIG, self.all_topics),
             (RequestCode.GET_TOPIC_CONFIG, self.one_topic),
             (RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, self.system_topics),
@@ -219,6 +222,38 @@ class TopicAdmin:
             .addCallback(lambda _: self._topics.kept(*names))
             .addCallback(lambda _: response_to(request))
         )
+
+    def clean_unused(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 316: delete the queues of topics that are not in the table, but for
+        those of the system and LMQs; and the offsets in them.
+        """
+        done = self._slices.run(connection, self._forget_unused(connection))
+        return done.addCallback(
+            lambda _: self._in_thread(self._store.remove_deleted)
+        ).addCallback(lambda _: response_to(request))
+
+    def _forget_unused(self, connection: IConnection) -> Iterator[None]:
+        names: dict[str, None] = {}
+        for queue in self._store.queues():
+            if queue.next_offset > 0:
+                names[queue.topic] = None
+            yield
+        for name in names:
+            if not (
+                self._topics.config(name) is not None
+                or self._topics.is_system(name)
+                or is_lmq(name)
+            ):
+                self._log.info(
+                    "{peer} deleted the queues of topic {topic!r:.300}, which is gone",
+                    peer=connection.peer,
+                    topic=name,
+                )
+                self._offsets.forget_topic(name)
+                self._store.delete_topic(name)
+            yield
 
     def all_topics(self, connection: IConnection, request: Command) -> Command:
         """Request 21: the whole table."""

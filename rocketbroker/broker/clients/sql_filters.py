@@ -388,23 +388,27 @@ class Filters:
     def _bits_of(self, of: Filter) -> dict[str, object]:
         return {"bitNum": self._bloom.bits, "bitPos": of.positions}
 
+    def filter_json(self, of: Filter) -> dict[str, object]:
+        """A filter as the file and tools have it."""
+        return {
+            "bloomFilterData": self._bits_of(of),
+            "bornTime": of.born_ms,
+            "clientVersion": of.version,
+            "consumerGroup": of.group,
+            "dead": of.dead_ms >= of.born_ms,
+            "deadTime": of.dead_ms,
+            "expression": of.expression,
+            "expressionType": of.kind,
+            "topic": of.topic,
+        }
+
     def to_json(self) -> dict[str, object]:
         """The content of the file."""
         topics: dict[str, object] = {}
         for topic, groups in self._by_topic.items():
             stored: dict[str, object] = {}
             for group, each in groups.items():
-                stored[group] = {
-                    "bloomFilterData": self._bits_of(each),
-                    "bornTime": each.born_ms,
-                    "clientVersion": each.version,
-                    "consumerGroup": group,
-                    "dead": each.dead_ms >= each.born_ms,
-                    "deadTime": each.dead_ms,
-                    "expression": each.expression,
-                    "expressionType": each.kind,
-                    "topic": topic,
-                }
+                stored[group] = self.filter_json(each)
             topics[topic] = {"groupFilterData": stored, "topic": topic}
         return {"filterDataByTopic": topics}
 

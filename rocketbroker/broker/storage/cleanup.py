@@ -102,11 +102,30 @@ class Cleanup:
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         table.register(RequestCode.DELETE_EXPIRED_COMMITLOG, self.expire)
+        table.register(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, self.expire_queues)
 
     def expire(self, connection: IConnection, request: Command) -> Command:
         """Request 329: the next rounds remove expired files, whatever the hour."""
         self._store.cleaner.expire_now()
         return response_to(request)
+
+    def expire_queues(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 306: remove now what no queue needs whose messages are gone.
+
+        The numbers of a queue go on, so one file of it stays. RocketMQ destroys a queue
+        that is empty, and numbers from 0 again, below the offsets of its groups.
+        """
+        done: Deferred[None] = Deferred.fromCoroutine(self._clean_queues())
+        return done.addCallback(lambda _: response_to(request))
+
+    async def _clean_queues(self) -> None:
+        steps = self._store.clean_queues()
+        while not self._stopped:
+            if await self._run(lambda: next(steps, None)) is None:
+                break
+        self._log_removed()
 
     # Looking.
 

@@ -129,7 +129,7 @@ class Cleaner:
         @return: after each step, how many ms to wait before the next.
         """
         yield from self._clean_log()
-        yield from self._clean_queues()
+        yield from self.clean_queues()
 
     # The log.
 
@@ -206,7 +206,8 @@ class Cleaner:
 
     # Queues and index.
 
-    def _clean_queues(self) -> Iterator[int]:
+    def clean_queues(self) -> Iterator[int]:
+        """I{Each step blocks.} The part of a round that is about queues and index."""
         lowest: int = self._positions.view[MIN_POSITION]
         if lowest <= self._followed:
             return

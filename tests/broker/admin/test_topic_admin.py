@@ -19,12 +19,12 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.records.names import MAX_QUEUES
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import Draft, IQueue, IStore
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import Rig, logged
+from tests.broker.rig import HOST, Rig, answered, logged
 
 T = TypeVar("T")
 
@@ -79,6 +79,7 @@ class TopicAdminTests(SynchronousTestCase):
             rig.topics,
             rig.offsets,
             {"T": 2.5}.__getitem__,
+            rig.broker.slices,
             in_thread,
             self.wait,
         )
@@ -256,6 +257,31 @@ class TopicAdminTests(SynchronousTestCase):
         queue = self.rig.store.queue("T", 0)
         self.assertEqual((queue.min_offset, queue.max_offset), (0, 1))
         self.assertEqual(queue.next_offset, 1)
+
+    def test_cleanUnused(self) -> None:
+        """Queues of topics that are gone go, with the offsets in them; others stay."""
+        rig = self.rig
+        names = ["T", "gone", "SCHEDULE_TOPIC_XXXX", "%LMQ%x"]
+        drafts = [
+            Draft(rig.store.queue(name, 0), b"x", b"", 0, 0, 0, HOST, 0, 0, None)
+            for name in names
+        ]
+        self.create("T")
+        rig.store.append(drafts)
+        rig.scheduler.dispatch()
+        rig.store.queue("asked", 0)
+        for name in names:
+            rig.offsets.commit("G", name, 0, 1)
+        begun = rig.begin(316, {})
+        (line,) = logged(lambda: rig.clock.advance(0))
+        self.assertEqual(answered(begun).code, 0)
+        self.assertEqual(
+            line, "10.0.0.2:4711 deleted the queues of topic 'gone', which is gone"
+        )
+        left = [name for name in names if rig.store.queue(name, 0).max_offset]
+        self.assertEqual(left, [name for name in names if name != "gone"])
+        self.assertEqual(set(rig.offsets.topics_of("G")), set(left))
+        self.assertNotIn("gone", rig.disk.list("/store/consumequeue"))
 
     def test_notKept(self) -> None:
         """A change that cannot be written is an error, and again when asking for the

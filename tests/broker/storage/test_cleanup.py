@@ -17,7 +17,7 @@ from rocketbroker.store.message_store import Store
 from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.store.running_flags import DISK_FULL
 from rocketbroker.testing.threads import Threads
-from tests.broker.rig import Rig
+from tests.broker.rig import Rig, answered
 
 
 class Failing:
@@ -107,6 +107,30 @@ class CleaningTests(SynchronousTestCase):
         answer = self.rig.ask(329, {})
         self.assertEqual((answer.code, answer.body), (0, b""))
         self.assertEqual(self.left(20), 5)
+        self.cleanup.stop()
+
+    def test_queuesAsked(self) -> None:
+        """What queues do not need any more goes at once when an operator asks for it;
+        numbers go on."""
+        for _ in range(300):
+            self.rig.append()
+        for _ in range(2):
+            self.rig.append(b"x" * 60_000)
+        self.rig.scheduler.dispatch()
+        self.rig.store.flush()
+        for _ in range(7):
+            # A segment goes, and the round ends before the queues.
+            next(self.rig.store.clean())
+        queue = self.rig.store.queue("T", 0)
+        files = "/store/consumequeue/T/0"
+        self.assertEqual(len(self.rig.disk.list(files)), 4)
+        self.cleanup.register(self.rig.table)
+        asked = self.rig.begin(306, {})
+        while self.threads.waiting:
+            self.threads.run()
+        self.assertEqual(answered(asked).code, 0)
+        self.assertEqual(len(self.rig.disk.list(files)), 1)
+        self.assertEqual((queue.min_offset, queue.max_offset), (306, 308))
         self.cleanup.stop()
 
     def test_hanging(self) -> None:
