@@ -359,6 +359,7 @@ class Parts:
             self.replies,
             self.send_back,
             self.transactions.ends,
+            self.transactions.resuming,
             self.heartbeats,
             self.locks,
             self.diagnosis,

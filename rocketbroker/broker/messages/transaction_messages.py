@@ -23,6 +23,7 @@ C{docs/facts/transaction-timer-pop.md} A2 to A7, traps 1, 2 and 8.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from typing import Final, TypeAlias
 
 from rocketbroker.broker.messages.delay_messages import (
@@ -98,9 +99,12 @@ def prepare(own: dict[str, str], topic: str, queue_id: int) -> None:
     own[REAL_QUEUE_ID] = str(queue_id)
 
 
-def half_at(store: IStore, position: int) -> StoredMessage | None:
+def half_at(
+    store: IStore, position: int, topics: Container[str] = (HALF_TOPIC,)
+) -> StoredMessage | None:
     """I{Blocking if cold.} The half message at a physical offset.
 
+    @param topics: where it may lie.
     @return: None if there is none, or one that does not say where it belongs.
     """
     data = store.record_at(position)
@@ -110,7 +114,7 @@ def half_at(store: IStore, position: int) -> StoredMessage | None:
         message = record.decode(data)
     except Malformed:
         return None
-    if message.topic != HALF_TOPIC or destination(message) is None:
+    if message.topic not in topics or destination(message) is None:
         return None
     return message
 
@@ -179,6 +183,15 @@ def discarded(half: StoredMessage, store: IStore) -> Draft:
     own = dict(half.properties)
     own.pop(CRC32, None)
     return _like(half, store.queue(CHECK_MAX_TIME_TOPIC, 0), encode(own), half)
+
+
+def resumed(gone: StoredMessage, queue: IQueue) -> Draft:
+    """A copy of one that was discarded, for the end of the half queue, as if its
+    producer had not been asked yet; its context is what was discarded."""
+    own = dict(gone.properties)
+    own.pop(CRC32, None)
+    own[TRANSACTION_CHECK_TIMES] = "0"
+    return _like(gone, queue, encode(own), gone)
 
 
 def was_discarded(store: IStore, half: StoredMessage) -> bool:

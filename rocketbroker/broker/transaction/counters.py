@@ -117,6 +117,10 @@ class TransactionCounters:
         """A transaction is discarded."""
         self._change(self._of(topic), -1)
 
+    def resumed(self, topic: str) -> None:
+        """One that was discarded is open again."""
+        self._change(self._of(topic), 1)
+
     def _of(self, topic: str) -> TopicTransactions:
         counts = self.topics.get(topic)
         if counts is None:

@@ -161,12 +161,23 @@ class OpenTransactions:
         @return: TRANSACTION_COMMIT, TRANSACTION_ROLLBACK; L{OPEN}; L{DISCARDED};
             L{OVER} if only the disk shows it: it was ended or discarded.
         """
-        root = self.root(half)
+        return self.outcome_of(self.root(half), half.queue_offset)
+
+    def outcome_of(self, root: int, offset: int) -> int:
+        """The same of a transaction by the half that it began with.
+
+        @param offset: of its half, if no copy is known.
+        """
         known = self._outcomes.get(root)
         if known is not None:
             return known
-        last = self._copies.get(root, half.queue_offset)
+        last = self._copies.get(root, offset)
         return OVER if self.is_over(last) else OPEN
+
+    def resumed(self, root: int, offset: int) -> None:
+        """A transaction that was discarded, or is open, has its half at C{offset}."""
+        self._outcomes.pop(root, None)
+        self.renewed(root, offset)
 
     def ended(self, half: StoredMessage, outcome: int) -> list[int]:
         """A transaction is over.

@@ -6,6 +6,7 @@
   - L{op_queue}: the half messages that are over.
   - L{end_transaction}: request 37, commit or rollback.
   - L{check_back}: checks at producers.
+  - L{resume_check}: request 323, checks that begin again.
   - L{counters}: numbers for operators.
 
 I{Guarantees.} A half message that was acknowledged is delivered if its producer commits
@@ -42,6 +43,7 @@ from rocketbroker.broker.transaction.open_transactions import (
     MAX_REMEMBERED,
     OpenTransactions,
 )
+from rocketbroker.broker.transaction.resume_check import ResumeCheck
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable
@@ -58,6 +60,7 @@ class Transactions:
     @ivar marks: writes what is over.
     @ivar ends: answers request 37.
     @ivar checks: asks producers.
+    @ivar resuming: answers request 323.
     """
 
     _log = Logger()
@@ -119,6 +122,16 @@ class Transactions:
             store_options.file_reserved_time * _HOUR_MS,
             store_host,
             wall_ms,
+            in_thread,
+        )
+
+        self.resuming = ResumeCheck(
+            store,
+            state,
+            marks,
+            self.counts,
+            group_commit,
+            scheduler.appended,
             in_thread,
         )
 
