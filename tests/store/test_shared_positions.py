@@ -74,6 +74,16 @@ class SharedPositionsTests(SynchronousTestCase):
         lines = self.disk.read("/s/rocketbroker.queues").decode()
         self.assertEqual(lines, "T/0\nT/1\né/12\n")
 
+    def test_written(self) -> None:
+        """What is mapped was written before: a hole is never touched."""
+        calls: list[str] = []
+        self.disk.watch = calls.append
+        positions = SharedPositions(self.disk, "/s")
+        self.fill(positions)
+        positions.add_queue("U", 0)
+        steps = [each for each in calls if each in ("allocate", "pwrite", "map")]
+        self.assertEqual(steps, ["allocate", "pwrite", "map"] * 2)
+
     def test_growth(self) -> None:
         """More queues than fit get a larger file; what was there stays, and is still
         seen through the mapping that was there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from enum import IntEnum
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -84,8 +85,17 @@ class OwnFormTests(SynchronousTestCase):
     def test_members(self) -> None:
         """An object of a large table is the same text when it is written for itself,
         whatever is in its strings; the table takes these texts as they are."""
-        strange = "plain", '\x00\n"\\/', "\x7f", "\x80é\u2028\U0001f600", ":null", ""
-        for name in strange:
+        strange = (
+            "plain",
+            '\n"\\/',
+            "\x1f",
+            "\x7f",
+            "\x80é\u2028\U0001f600",
+            ":null",
+            "",
+        )
+        insides: tuple[dict[str, object], ...] = {"a": 1}, {"nothing": None, "a": 1}
+        for name, inside in itertools.product(strange, insides):
             table = {
                 name: {
                     "b": name,
@@ -93,7 +103,7 @@ class OwnFormTests(SynchronousTestCase):
                     "number": -(1 << 63),
                     "yes": True,
                     "nothing": None,
-                    "inside": {"nothing": None, "a": 1},
+                    "inside": inside,
                 }
             }
             member = member_text(name, table[name])

@@ -189,6 +189,16 @@ class LimitTests(SynchronousTestCase):
                     with self.assertRaises(RemoteProtocolError):
                         loads(form)
 
+    def test_depthOfNumbers(self) -> None:
+        """An object of numbers counts as a level, too."""
+        for levels in (MAX_DEPTH - 1, MAX_DEPTH):
+            text = "[" * levels + "{1:2,3:4}" + "]" * levels
+            if levels < MAX_DEPTH:
+                loads(text)
+            else:
+                with self.assertRaises(RemoteProtocolError):
+                    loads(text)
+
     def test_depthOfKeys(self) -> None:
         """Objects in keys count as levels too."""
         with self.assertRaises(RemoteProtocolError):

@@ -91,8 +91,6 @@ class PlainRegistration:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return None
         wrapper = written.topic_config_serialize_wrapper
-        if wrapper.topic_queue_mapping_info_map:
-            return None
         version = DataVersion(**msgspec.structs.asdict(wrapper.data_version))
         return cls(version, wrapper.topic_config_table, written.filter_server_list)
 

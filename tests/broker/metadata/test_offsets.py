@@ -127,10 +127,12 @@ class OffsetTableTests(SynchronousTestCase):
         self.assertEqual(self.offsets.groups_of("T"), ["G", "H"])
 
     def test_forget(self) -> None:
-        """A group or topic that is deleted leaves nothing behind."""
+        """A group or topic that is deleted leaves nothing behind, nor in the file."""
         for group, topic in (("G", "T"), ("G", "U"), ("H", "T")):
             self.offsets.reset(group, topic, 0, 1)
             self.offsets.commit_pull(group, topic, 0, 1)
+            self.offsets.commit(group, topic, 0, 1)
+        self.successResultOf(self.offsets.save())
         self.offsets.forget_topic("T")
         self.assertEqual(self.offsets.query("G", "T", 0), NONE)
         self.assertEqual(self.offsets.pull_offset("H", "T", 0), NONE)
@@ -138,6 +140,8 @@ class OffsetTableTests(SynchronousTestCase):
         self.offsets.forget_group("G")
         self.assertFalse(self.offsets.has_reset("G", "U", 0))
         self.assertEqual(self.offsets.query("G", "U", 0), NONE)
+        self.successResultOf(self.offsets.save())
+        self.assertEqual(self.table().keys(), [])
 
     def test_kept(self) -> None:
         """The next start finds the offsets and the version."""

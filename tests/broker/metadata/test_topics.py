@@ -313,6 +313,12 @@ class TopicTableTests(SynchronousTestCase):
         for waits in (second, gone, everything):
             self.successResultOf(waits)
         self.assertTrue(topics.is_saved("second"))
+        for perm in (2, 4):
+            topics.put([TopicConfig(topic_name="again", perm=perm)])
+        threads.run()
+        self.assertFalse(topics.is_saved("again"))
+        threads.run()
+        self.assertTrue(topics.is_saved("again"))
         self.assertIsNotNone(self.table().config("third"))
 
     def test_failedWrite(self) -> None:

@@ -234,12 +234,14 @@ class SegmentsTests(SynchronousTestCase):
         """The new begin of the log is announced before the segment is gone: nobody asks
         for what cannot be found."""
         first, second = self.segments.roll(), self.segments.roll()
+        first.let_go()
         begins: list[tuple[int, Segment | None]] = []
         self.segments.remove_first(
             lambda begin: begins.append((begin, self.segments.find(0)))
         )
         self.assertEqual(begins, [(SIZE, first)])
         self.assertEqual(self.segments.all, [second])
+        self.assertEqual(len(self.segments.open_files), 0)
 
     def test_close(self) -> None:
         """What was prepared and not used is removed, also that of a process before."""

@@ -59,11 +59,13 @@ class DropTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A queue of four files."""
         self.disk = MemoryDisk()
-        self.files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
+        self.open_files = OpenFiles(self.disk)
+        self.files = QueueFiles(self.open_files, FOLDER, SIZE)
         self.files.write(0, bytes(range(200)) * 4)
 
     def test_before(self) -> None:
-        """Files that end at a position or before it go; the rest is as it was."""
+        """Files that end at a position or before it go, and are closed; the rest is as
+        it was."""
         self.assertEqual(self.files.drop_before(SIZE - 1), 0)
         self.assertEqual(self.files.drop_before(SIZE), 1)
         self.assertEqual(self.files.drop_before(3 * SIZE - 1), 1)
@@ -72,6 +74,9 @@ class DropTests(SynchronousTestCase):
         )
         self.assertEqual(self.files.read(2 * SIZE + 7, 2), b"\x07\x08")
         self.assertEqual(self.files.read(0, 2), b"")
+        self.assertEqual(len(self.open_files), 2)
+        self.files.drop(1)
+        self.assertEqual(len(self.open_files), 1)
 
     def test_last(self) -> None:
         """The last file stays, as the queue goes on in it."""

@@ -159,6 +159,33 @@ class QueueTests(QueueCase):
         QueueLoading(OpenFiles(self.disk), False, self.fail).load([([files], 20)])
         self.assertEqual(files.read(14 * 20, 40), entry(14) + bytes(20))
 
+    def test_areThere(self) -> None:
+        """Entries that the files have already, from before a kill, are shown without a
+        write, and the next flush puts them on the disk; but not if the queue was cut to
+        enter them."""
+        self.enter(0, *range(15))
+        self.queue = self.make()
+        writes = self.disk.calls["pwrite"]
+        for offset, end in ((0, 5), (5, 15), (3, 10)):
+            self.queue.pending = [entry(number) for number in range(offset, end)]
+            self.queue.pending_offset = offset
+            self.queue.pending_end = end * 100
+            self.queue.enter(are_there=True)
+            self.assertEqual(self.queue.read(end - 1, 1), entry(end - 1))
+        self.assertEqual(self.disk.calls["pwrite"], writes + 1)
+        self.queue = self.make()
+        self.queue.pending = [entry(number) for number in range(10)]
+        self.queue.pending_offset = 0
+        self.queue.enter(are_there=True)
+        for folder in ("/", "/s"):
+            self.disk.sync_dir(folder)
+        self.queue.mark_dir_unsynced()
+        self.queue.flush()
+        path = f"{FOLDER}/{segment_name(0)}"
+        found = self.disk.image().read(path)
+        self.assertEqual(found, self.disk.read(path))
+        self.assertEqual(found[-20:], entry(9))
+
     def test_leastPages(self) -> None:
         """A queue with less than the least pages of new entries is not flushed; one
         with so many is, with all of its files, and so is one that has filled a file."""

@@ -12,6 +12,7 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.backup import Done
+from rocketbroker.storetools.repair.rebuild import Rebuild
 from rocketbroker.storetools.repair.run import Keeping, Repair
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.repairs import LOG, DamagedStore, repair_of, verified
@@ -192,3 +193,21 @@ class RoomTests(DamagedStore):
         self.disk.fail("allocate", 5, times=99)
         error = self.assertRaises(StoreError, self.repair)
         self.assertIn(f"changed until then are in {ROOT}/repair-", str(error))
+
+
+class RebuildTests(DamagedStore):
+    """Files that are moved away, and made again."""
+
+    def test_size(self) -> None:
+        """They need the room that the old ones have."""
+        rebuild = Rebuild(self.disk, ROOT)
+        rebuild.queues({("T", 1), ("none", 0)})
+        rebuild.index()
+        folders = os.path.dirname(LAST_QUEUE), INDEX
+        paths = [
+            os.path.join(folder, name)
+            for folder in folders
+            for name in self.disk.list(folder)
+        ]
+        self.assertGreater(len(paths), 1)
+        self.assertEqual(rebuild.size(), sum(map(self.disk.size, paths)))

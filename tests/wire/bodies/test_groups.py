@@ -65,8 +65,8 @@ class GroupTests(SynchronousTestCase):
         for value in (
             {"groupName": "G"},
             {"groupName": "\u00e9\n", "attributes": {"b": "\x7f", "a": "1"}},
-            {"groupName": "G", "groupRetryPolicy": {"next": [1.5, 2]}},
-            {"groupName": "G", "subscriptionDataSet": [{1: None, "a": 1e9}]},
+            {"groupName": "G", "groupRetryPolicy": {"next": [1e9, 2]}},
+            {"groupName": "G", "subscriptionDataSet": [{1: 2, "a": 1.5}]},
         ):
             config = SubscriptionGroupConfig.from_json(value)
             expected = dumps({config.group_name: config.to_json()})

@@ -82,7 +82,11 @@ class RegistrationTests(SynchronousTestCase):
             b"\xff",
             b"",
             b"[" * 100000,
+            data.replace(
+                b'"topicQueueMappingInfoMap":{}', b'"topicQueueMappingInfoMap":{"T":{}}'
+            ),
         ):
+            self.assertNotEqual(other, data)
             self.assertIsNone(PlainRegistration.read(other))
 
     def test_oldPlain(self) -> None:
