@@ -58,6 +58,8 @@ def flush(out: TextIO) -> None:
 class Rows:
     """Writes rows of several kinds, those of one kind together.
 
+    @ivar is_table: whether they are for people.
+
     In JSON each row says its kind in the field C{kind}.
     """
 
@@ -65,6 +67,7 @@ class Rows:
         """
         @param output: one of L{FORMATS}.
         """
+        self.is_table = output == "table"
         self._out = out
         self._output = output
         self._kind = ""
@@ -95,6 +98,20 @@ class Rows:
             return
         self._flush()
         self._write("  ".join(cell(value) for value in row.values()) + "\n")
+
+    def details(self, kind: str, row: dict[str, object]) -> None:
+        """One row with many values; people get a line for each."""
+        if self._output != "table":
+            self.add(kind, row)
+            return
+        self._flush()
+        width = max(map(len, row), default=0)
+        for name, value in row.items():
+            if isinstance(value, dict):
+                value = " ".join(f"{key}={each}" for key, each in value.items())
+            elif isinstance(value, list):
+                value = " ".join(map(str, value))
+            self._write(f"{name.ljust(width)}  {cell(value)}\n")
 
     def close(self) -> None:
         """Write the buffered part, and the end."""

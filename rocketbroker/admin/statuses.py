@@ -50,6 +50,9 @@ _ACL_WORDS: Final = (
     "user:",
 )
 
+#: How name servers say that there is no topic.
+_NO_ROUTE: Final = "No topic route info in name server for the topic: "
+
 ACL_ADVICE: Final = (
     "The cluster controls access: this tool does not sign requests yet. Use mqadmin "
     "with its credentials, or a broker's port without access control."
@@ -89,6 +92,9 @@ def explained(error: RocketbrokerError, name_servers: Sequence[str] = ()) -> Fai
     text = str(error) or type(error).__name__
     if isinstance(error, BrokerError) and not error.remark:
         text = f"the server answers with code {error.code} and no reason"
+    if isinstance(error, TopicNotExist) and _NO_ROUTE in text:
+        name = text.partition(_NO_ROUTE)[2].split()[0]
+        text = f"There is no topic {name}"
     advice = _advice(error, text, name_servers)
     return Failure(
         f"{text}{'' if text.endswith('.') else '.'} {advice}".strip(), status

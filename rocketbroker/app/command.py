@@ -42,6 +42,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
             "rocketbroker.admin.verbs.group:group",
             "Consumer groups: list, show lags, create, update, reset, delete.",
         ),
+        "message": Place(
+            "rocketbroker.admin.verbs.message:message",
+            "Messages: send, receive, view one, find by key, time or text.",
+        ),
         "store": Place(
             "rocketbroker.app.storecommands:store",
             "Look at a store's directory, without a broker.",

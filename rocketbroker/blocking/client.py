@@ -158,9 +158,15 @@ class Client:
         return number(answer, "timestamp")
 
     def committed_offset(self, queue: MessageQueue, group: str) -> int | None:
-        """The offset where a group goes on; None if it has none."""
+        """The offset where a group goes on; None if it has none.
+
+        Brokers before 5.0 say 0 for a group that has none in a young queue.
+        """
         header = QueryConsumerOffsetRequestHeader(
-            consumer_group=group, topic=queue.topic, queue_id=queue.queue_id
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=False,
         )
         try:
             answer = self.ask(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)

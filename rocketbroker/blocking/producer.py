@@ -150,15 +150,20 @@ class Producer:
         return list(self._in_flight(self._pieces(messages), IN_FLIGHT, queue))
 
     def send_all(
-        self, messages: Iterable[Message], in_flight: int = IN_FLIGHT
+        self,
+        messages: Iterable[Message],
+        in_flight: int = IN_FLIGHT,
+        queue: MessageQueue | None = None,
     ) -> Iterator[SendResult]:
         """Send messages one by one, without waiting for each.
 
         Only as many as C{in_flight} are taken from C{messages} ahead of the results
         taken from here. Errors as L{send}; what is then under way may be stored.
+
+        @param queue: where to; they are then not tried elsewhere.
         """
         requests = (self._single(message) for message in messages)
-        return self._in_flight(requests, in_flight, None)
+        return self._in_flight(requests, in_flight, queue)
 
     def _in_flight(
         self,

@@ -234,8 +234,11 @@ class Routes:
         """
         try:
             view = self.view(queue.topic)
-        except TopicNotExist:
-            view = self.view(AUTO_CREATE_TOPIC)
+        except TopicNotExist as problem:
+            try:
+                view = self.view(AUTO_CREATE_TOPIC)
+            except TopicNotExist:
+                raise problem from None
         address = view.masters.get(queue.broker)
         if address is None and not master_only:
             address = view.any.get(queue.broker)

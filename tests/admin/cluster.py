@@ -123,6 +123,11 @@ class AdminCluster:
             result.flag |= RESPONSE
         return result
 
+    def topic(self, name: str, queues: int) -> None:
+        """Make a topic that the name server knows."""
+        self.rig.topic(name, queues)
+        self.rig.broker.registration.register_all(forced=True)
+
     def group(self, name: str) -> None:
         """Make a group."""
         self.rig.groups.put([SubscriptionGroupConfig(group_name=name)])

@@ -71,5 +71,8 @@ class ExplainedTests(SynchronousTestCase):
         self.assertIn("group ls", self.message(error_of_response(26, "x")))
         self.assertIn("version", self.message(error_of_response(3, "x")))
         self.assertIn("later", self.message(error_of_response(2, "x")))
+        remark = "No topic route info in name server for the topic: T\nSee more."
+        message = self.message(error_of_response(17, remark))
+        self.assertTrue(message.startswith("There is no topic T. rocket"), message)
         text = "the server answers with code 29 and no reason."
         self.assertEqual(self.message(error_of_response(29, None)), text)

@@ -66,6 +66,8 @@ class ClientTests(SynchronousTestCase):
         self.client.commit_offset(QUEUE, "g", 7)
         self.assertEqual(self.client.committed_offset(QUEUE, "g"), 7)
         self.assertIsNone(self.client.committed_offset(QUEUE, "h"))
+        ext = self.cluster.machine.requests[-1][1].ext or {}
+        self.assertEqual(ext["setZeroIfNotFound"], "false")
 
     def test_view(self) -> None:
         """The message at a physical offset, or the broker's refusal."""

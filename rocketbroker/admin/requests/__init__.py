@@ -6,4 +6,5 @@ which. Their results are values of L{rocketbroker.wire.bodies}.
 
   - L{topics}: settings, queues, creating, deleting.
   - L{groups}: settings, members, progress, resets.
+  - L{messages}: by key, id, offset and time, and as they are shown.
 """

@@ -2,4 +2,6 @@
 """The nouns of the command C{rocketbroker} and their verbs, a module for each noun.
 
 - L{topic}: ls, show, create, update, delete.
+- L{group}: the same; L{reset}: of its offsets.
+- L{message}: view and find; L{send}, L{receive}: pipes.
 """

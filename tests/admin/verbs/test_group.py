@@ -14,7 +14,7 @@ class GroupTests(VerbCase):
 
     def consumed(self) -> None:
         """Topic T with 3 messages in queue 0, of which group G has consumed one."""
-        self.cluster.rig.topic("T", 2)
+        self.cluster.topic("T", 2)
         self.cluster.group("G")
         for body in (b"a", b"b", b"c"):
             self.cluster.rig.append(body)
@@ -71,7 +71,7 @@ class GroupTests(VerbCase):
     def test_oneTopic(self) -> None:
         """The queues of one topic."""
         self.consumed()
-        self.cluster.rig.topic("U", 1)
+        self.cluster.topic("U", 1)
         self.cluster.rig.offsets.commit("G", "U", 0, 0)
         queues = self.kind("queue", "group", "show", "G", "--topic", "U")
         self.assertEqual([row["topic"] for row in queues], ["U"])
@@ -127,7 +127,7 @@ class GroupTests(VerbCase):
     def test_keepOffsets(self) -> None:
         """Offsets stay, or retry and dead-letter topics go, as the user wants it."""
         self.consumed()
-        self.cluster.rig.topic("%DLQ%G", 1)
+        self.cluster.topic("%DLQ%G", 1)
         self.call("group", "delete", "G", "--yes", "--keep-offsets", "--topics")
         self.assertEqual(self.cluster.rig.offsets.query("G", "T", 0), 1)
         self.assertIsNone(self.cluster.rig.topics.config("%DLQ%G"))

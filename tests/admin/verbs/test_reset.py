@@ -14,7 +14,7 @@ class ResetTests(VerbCase):
     def setUp(self) -> None:
         """Make them."""
         super().setUp()
-        self.cluster.rig.topic("T", 1)
+        self.cluster.topic("T", 1)
         self.cluster.group("G")
         for body in (b"a", b"b", b"c"):
             self.cluster.rig.append(body)

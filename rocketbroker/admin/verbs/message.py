@@ -1,0 +1,166 @@
+# -*- test-case-name: tests.admin.verbs.test_message -*-
+"""C{rocketbroker message view} and C{find}; its other verbs stand beside."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+import click
+
+from rocketbroker.admin.cluster import Cluster, parse_queue
+from rocketbroker.admin.formats import Moment, Size, parse_moment
+from rocketbroker.admin.lazycommands import LazyCommands, Place
+from rocketbroker.admin.options import TOPIC, changing
+from rocketbroker.admin.requests import messages
+from rocketbroker.admin.rows import Rows
+from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+from rocketbroker.records.record import StoredMessage
+
+#: So many characters of a body stand in a table.
+PREVIEW_WIDTH: Final = 60
+
+
+@click.group(
+    cls=LazyCommands,
+    places={
+        "send": Place(
+            "rocketbroker.admin.verbs.send:message_send",
+            "Send BODY, or what comes from standard input.",
+        ),
+        "receive": Place(
+            "rocketbroker.admin.verbs.receive:message_receive",
+            "Write the messages of a topic to standard output.",
+        ),
+    },
+)
+def message() -> None:
+    """Messages: send, receive, view one, find by key, time or text."""
+
+
+@message.command("view")
+@click.argument("message_id", metavar="ID")
+@click.option("-t", "--topic", metavar="TOPIC", help="Where it is.")
+@click.option("--body", "body_only", is_flag=True, help="Only the body, as it is.")
+@changing
+def message_view(
+    cluster: Cluster, rows: Rows, message_id: str, topic: str | None, body_only: bool
+) -> None:
+    """Show a message with all its properties.
+
+    ID is the id that a send returned (with --topic), or an offset id.
+    """
+    found = messages.by_id(cluster, message_id, topic)
+    if body_only:
+        sys.stdout.buffer.write(found.body)
+        return
+    rows.details("message", _details(found))
+
+
+def _details(found: StoredMessage) -> dict[str, object]:
+    row = messages.json_row(found)
+    del row["broker"]
+    return row
+
+
+@message.command("find")
+@TOPIC
+@click.option("-k", "--key", metavar="KEY", help="One of its keys.")
+@click.option("--tag", metavar="TAG")
+@click.option("--grep", "text", metavar="TEXT", help="In the body.")
+@click.option("--from", "begin", metavar="TIME", help="Stored then or later, as 2h.")
+@click.option("--until", "end", metavar="TIME", help="Stored then or before.")
+@click.option("--queue", "queue_text", metavar="BROKER:NUMBER")
+@click.option("--offset", type=click.IntRange(0), metavar="N", help="With --queue.")
+@click.option(
+    "-c", "--count", type=click.IntRange(1), default=32, show_default=True, metavar="N"
+)
+@changing
+def message_find(
+    cluster: Cluster,
+    rows: Rows,
+    topic: str,
+    key: str | None,
+    tag: str | None,
+    text: str | None,
+    begin: str | None,
+    end: str | None,
+    queue_text: str | None,
+    offset: int | None,
+    count: int,
+) -> None:
+    """Find messages of a topic by key, tag, text, time or place.
+
+    A key is looked up in the brokers' indexes. Without one, the queues are read from
+    --from on. Exit status 3: none is found.
+    """
+    now = cluster.client.settings.machine.wall_ms()
+    begin_ms = parse_moment(begin, now) if begin else 0
+    end_ms = parse_moment(end, now) if end else messages.FOREVER_MS
+    if offset is not None:
+        if queue_text is None:
+            raise Failure("--offset needs --queue BROKER:NUMBER.", USAGE)
+        queue = parse_queue(topic, queue_text)
+        one = messages.at_offset(cluster, queue, offset)
+        found: Iterator[tuple[str, StoredMessage]] = iter([(queue.broker, one)])
+    elif key is not None:
+        found = _by_key(cluster, topic, key, count, begin_ms, end_ms)
+    else:
+        found = _by_time(cluster, topic, queue_text, begin_ms, end_ms)
+    wanted = (
+        (broker, one)
+        for broker, one in found
+        if (tag is None or one.tags == tag)
+        and (text is None or text.encode() in one.body)
+    )
+    any_found = False
+    for broker, one in islice(wanted, count):
+        any_found = True
+        rows.add("message", _row(one, broker, rows))
+    if not any_found:
+        raise NotThere(f"No message of {topic} is found.")
+
+
+def _by_key(
+    cluster: Cluster, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+) -> Iterator[tuple[str, StoredMessage]]:
+    for broker, some in cluster.from_each(
+        cluster.brokers_of(topic),
+        lambda b: messages.by_key(cluster, b, topic, key, most, begin_ms, end_ms),
+    ):
+        yield from ((broker.name, one) for one in some)
+
+
+def _by_time(
+    cluster: Cluster, topic: str, queue_text: str | None, begin_ms: int, end_ms: int
+) -> Iterator[tuple[str, StoredMessage]]:
+    cluster.route(topic)  # that there is none is said as everywhere
+    queues = cluster.client.queues(topic)
+    if queue_text is not None:
+        queues = [parse_queue(topic, queue_text)]
+    for queue in queues:
+        for one in messages.in_range(cluster, queue, begin_ms, end_ms):
+            yield queue.broker, one
+
+
+def _row(found: StoredMessage, broker: str, rows: Rows) -> dict[str, object]:
+    """A message in a line; programs get all of it."""
+    if not rows.is_table:
+        return messages.json_row(found, broker)
+    text = messages.body_text(found)
+    preview = found.body[:PREVIEW_WIDTH].hex(" ") if text is None else text
+    if len(preview) > PREVIEW_WIDTH:
+        preview = preview[: PREVIEW_WIDTH - 3] + "..."
+    return {
+        "id": found.unique_key or found.offset_id,
+        "broker": broker,
+        "queue": found.queue_id,
+        "offset": found.queue_offset,
+        "stored": Moment(found.store_ms),
+        "tag": found.tags,
+        "keys": " ".join(found.keys),
+        "size": Size(len(found.body)),
+        "body": preview,
+    }

@@ -1,0 +1,229 @@
+# -*- test-case-name: tests.admin.verbs.test_send -*-
+"""C{rocketbroker message send}."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, Final
+
+import attrs
+import click
+
+from rocketbroker.admin.cluster import Cluster, parse_queue
+from rocketbroker.admin.options import TOPIC, changing
+from rocketbroker.admin.rows import Rows
+from rocketbroker.admin.statuses import USAGE, Failure, explained
+from rocketbroker.blocking.messages import Message, SendResult
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.errors import ConfigurationError, RocketbrokerError
+from rocketbroker.records.names import INNER_PRODUCER
+from rocketbroker.wire.codes import ResponseCode
+
+LINES: Final = "lines"
+WHOLE: Final = "whole"
+JSONL: Final = "jsonl"
+
+#: How much of standard input is taken at once: what has come is sent at once, so that a
+#: line from a slow pipe does not wait for the next.
+READ_BYTES: Final = 1 << 20
+
+
+@attrs.frozen
+class Shape:
+    """What each message gets besides its body.
+
+    @ivar key_separator: what stands between key and body of a line; None: no key.
+    """
+
+    topic: str
+    tag: str | None
+    keys: tuple[str, ...]
+    properties: dict[str, str]
+    delay_level: int
+    sharding_key: str | None
+    key_separator: bytes | None
+
+    def message(self, body: bytes) -> Message:
+        """A message of a body or line.
+
+        @raise MessageIllegal: it cannot be sent.
+        """
+        keys = self.keys
+        if self.key_separator:
+            key, found, rest = body.partition(self.key_separator)
+            if found:
+                keys, body = (*keys, key.decode("utf-8", "replace")), rest
+        return Message(
+            self.topic,
+            body,
+            tags=self.tag,
+            keys=keys,
+            properties=self.properties,
+            sharding_key=self.sharding_key,
+            delay_level=self.delay_level,
+        )
+
+    def from_json(self, line: bytes) -> Message:
+        """A message of a line that C{message receive --output jsonl} may have written.
+
+        What the command line gives counts more than what the line says.
+
+        @raise ConfigurationError: it is no such line.
+        @raise MessageIllegal: it cannot be sent.
+        """
+        try:
+            given = json.loads(line)
+            if "body_base64" in given:
+                body = base64.b64decode(given["body_base64"], validate=True)
+            else:
+                body = given["body"].encode("utf-8")
+            properties = {**(given.get("properties") or {}), **self.properties}
+            keys = self.keys or given.get("keys") or ()
+            tag = self.tag or given.get("tag")
+        except (ValueError, LookupError, TypeError, AttributeError, binascii.Error):
+            text = line[:60].decode("utf-8", "replace")
+            raise ConfigurationError(
+                f'a line of JSON needs "body" or "body_base64": {text}'
+            ) from None
+        return Message(
+            self.topic,
+            body,
+            tags=tag,
+            keys=keys,
+            properties=properties,
+            sharding_key=self.sharding_key,
+            delay_level=self.delay_level,
+        )
+
+
+@click.command("send")
+@TOPIC
+@click.argument("body", required=False)
+@click.option("--tag", metavar="TAG")
+@click.option("-k", "--key", "keys", multiple=True, metavar="KEY", help="Repeatable.")
+@click.option("-p", "--property", "properties", multiple=True, metavar="NAME=VALUE")
+@click.option(
+    "--delay-level", type=click.IntRange(0), default=0, metavar="N", help="1 is 1 s."
+)
+@click.option("--sharding-key", metavar="KEY")
+@click.option("--queue", "queue_text", metavar="BROKER:NUMBER", help="Only there.")
+@click.option(
+    "-i",
+    "--input",
+    "shape_of_input",
+    type=click.Choice([LINES, WHOLE, JSONL]),
+    default=LINES,
+    show_default=True,
+    help="A message for each line, one message, or a line of JSON for each.",
+)
+@click.option(
+    "-K", "--key-separator", metavar="TEXT", help="Between key and body of a line."
+)
+@click.option("--ids", is_flag=True, help="Show what was sent, also of many.")
+@changing
+def message_send(
+    cluster: Cluster,
+    rows: Rows,
+    topic: str,
+    body: str | None,
+    tag: str | None,
+    keys: tuple[str, ...],
+    properties: tuple[str, ...],
+    delay_level: int,
+    sharding_key: str | None,
+    queue_text: str | None,
+    shape_of_input: str,
+    key_separator: str | None,
+    ids: bool,
+) -> None:
+    """Send BODY, or what comes from standard input.
+
+    Empty lines are left out. Lines of a slow pipe are sent as they come. JSON is as
+    'message receive --output jsonl' writes it.
+    """
+    shape = Shape(
+        topic,
+        tag,
+        keys,
+        _parsed(properties),
+        delay_level,
+        sharding_key,
+        key_separator.encode() if key_separator else None,
+    )
+    queue = parse_queue(topic, queue_text) if queue_text else None
+    producer = Producer(cluster.client, INNER_PRODUCER)
+    if body is not None:
+        _show(rows, topic, producer.send(shape.message(body.encode()), queue))
+        return
+    stream = sys.stdin.buffer
+    if shape_of_input == WHOLE:
+        _show(rows, topic, producer.send(shape.message(stream.read()), queue))
+        return
+    sent = skipped = 0
+    make = shape.from_json if shape_of_input == JSONL else shape.message
+    try:
+        for lines in _pieces(stream):
+            full = [line for line in lines if line]
+            skipped += len(lines) - len(full)
+            for result in producer.send_all(map(make, full), queue=queue):
+                sent += 1
+                if ids:
+                    _show(rows, topic, result)
+    except RocketbrokerError as error:
+        failure = explained(error, cluster.name_servers)
+        raise Failure(
+            f"After {sent} messages: {failure.message}", failure.exit_code
+        ) from error
+    empty = f", {skipped} empty lines left out" if skipped else ""
+    click.echo(f"{sent} messages sent to {topic}{empty}", err=True)
+
+
+def _pieces(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """The lines of a stream without their ends, as many at once as have come."""
+    read = getattr(stream, "read1", stream.read)
+    parts: list[bytes] = []
+    while data := read(READ_BYTES):
+        head, newline, rest = data.rpartition(b"\n")
+        if not newline:
+            parts.append(data)
+            continue
+        yield _lines(b"".join([*parts, head]))
+        parts = [rest] if rest else []
+    if parts:
+        yield _lines(b"".join(parts))
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return [line.removesuffix(b"\r") for line in data.split(b"\n")]
+
+
+def _parsed(properties: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for text in properties:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise Failure(f"{text!r} is no property: give NAME=VALUE.", USAGE)
+        found[name] = value
+    return found
+
+
+def _show(rows: Rows, topic: str, result: SendResult) -> None:
+    """What became of a send."""
+    status = "stored"
+    if result.status:
+        status += f", but {ResponseCode(result.status).name}"
+    rows.add(
+        "sent",
+        {
+            "topic": topic,
+            "id": result.message_id,
+            "broker": result.queue.broker,
+            "queue": result.queue.queue_id,
+            "offset": result.queue_offset,
+            "outcome": status,
+        },
+    )

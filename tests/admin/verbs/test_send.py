@@ -1,0 +1,165 @@
+"""C{rocketbroker message send}."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.admin.verbs.send import _pieces
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.wire.command import Command
+from tests.admin.cluster import VerbCase, refusal
+
+
+class SendTests(VerbCase):
+    """To topic T of one queue."""
+
+    def setUp(self) -> None:
+        """Make it."""
+        super().setUp()
+        self.cluster.topic("T", 1)
+
+    def stored(self) -> list[StoredMessage]:
+        """What the broker has."""
+        return self.cluster.rig.records()
+
+    def bodies(self) -> list[bytes]:
+        """Their bodies."""
+        return [message.body for message in self.stored()]
+
+    def test_one(self) -> None:
+        """A body with all that belongs to it; where it went is shown."""
+        options = (
+            "--tag A -k k1 -k k2 -p a=b=c --sharding-key s --delay-level 0".split()
+        )
+        (row,) = self.kind("sent", "message", "send", "T", "hällo", *options)
+        (message,) = self.stored()
+        self.assertEqual((message.body.decode(), message.tags), ("hällo", "A"))
+        self.assertEqual((message.keys, message.properties["a"]), (["k1", "k2"], "b=c"))
+        self.assertEqual(message.properties["__SHARDINGKEY"], "s")
+        self.assertEqual(row["id"], message.unique_key)
+        self.assertEqual(
+            (row["broker"], row["queue"], row["offset"]), ("broker-a", 0, 0)
+        )
+        self.assertEqual(row["outcome"], "stored")
+
+    def test_delay(self) -> None:
+        """A delay level."""
+        self.call("message", "send", "T", "x", "--delay-level", "3")
+        self.assertEqual(self.stored(), [])
+        (message,) = self.cluster.rig.records(2, "SCHEDULE_TOPIC_XXXX")
+        self.assertEqual(message.body, b"x")
+
+    def test_lines(self) -> None:
+        """A message for each line, but empty ones; the count goes to standard error."""
+        result = self.call("message", "send", "T", stdin=b"a\nb\r\n\n\xff c")
+        self.assertEqual(self.bodies(), [b"a", b"b", b"\xff c"])
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(
+            result.stderr, "3 messages sent to T, 1 empty lines left out\n"
+        )
+
+    def test_ids(self) -> None:
+        """Each can be shown."""
+        call = ("message", "send", "T", "--ids", "-o", "jsonl")
+        rows = [
+            json.loads(x) for x in self.call(*call, stdin="a\nb\n").stdout.splitlines()
+        ]
+        self.assertEqual([row["offset"] for row in rows], [0, 1])
+
+    def test_whole(self) -> None:
+        """All of the input is one message."""
+        self.call("message", "send", "T", "-i", "whole", stdin=b"a\nb\n")
+        self.assertEqual(self.bodies(), [b"a\nb\n"])
+
+    def test_keys(self) -> None:
+        """A line may begin with a key."""
+        self.call("message", "send", "T", "-K", "::", stdin=b"k1::a\nb\n")
+        found = [(message.keys, message.body) for message in self.stored()]
+        self.assertEqual(found, [(["k1"], b"a"), ([], b"b")])
+
+    def test_json(self) -> None:
+        """Lines of JSON; the command line counts more."""
+        lines = [
+            {
+                "body": "ä",
+                "tag": "A",
+                "keys": ["k"],
+                "properties": {"p": "1", "q": "1"},
+            },
+            {"body_base64": "/w=="},
+        ]
+        stdin = "".join(json.dumps(line) + "\n" for line in lines)
+        self.call("message", "send", "T", "-i", "jsonl", "-p", "p=2", stdin=stdin)
+        first, second = self.stored()
+        self.assertEqual(
+            (first.body.decode(), first.tags, first.keys), ("ä", "A", ["k"])
+        )
+        self.assertEqual((first.properties["p"], first.properties["q"]), ("2", "1"))
+        self.assertEqual(second.body, b"\xff")
+
+    def test_badJson(self) -> None:
+        """A line that is none stops; those before it are sent and counted."""
+        for line in ("x", "[]", "{}", '{"body": 5}', '{"body_base64": "?"}'):
+            stdin = '{"body": "a"}\n' + line
+            result = self.call(
+                "message", "send", "T", "-i", "jsonl", stdin=stdin, status=1
+            )
+            self.assertIn("a line of JSON needs", result.stderr)
+
+    def test_queue(self) -> None:
+        """To one queue."""
+        self.cluster.topic("U", 4)
+        words = ("message", "send", "U", "--queue", "broker-a:3")
+        self.call(*words, stdin="a\nb\n")
+        self.assertEqual(len(self.cluster.rig.records(3, "U")), 2)
+        self.call("message", "send", "U", "x", "--queue", "3", status=1)
+
+    def test_refused(self) -> None:
+        """A refusal says how many were sent before; no topic is 3."""
+        result = self.call("message", "send", "X", "x", status=3)
+        self.assertIn("X", result.stderr)
+        self.call("message", "send", "T", "x", "-p", "novalue", status=2)
+        self.call("message", "send", "T", "", status=1)
+        self.cluster.faults[310] = refusal(16, "the broker's sending is forbidden")
+        result = self.call("message", "send", "T", stdin="a\n", status=1)
+        self.assertIn("After 0 messages: the broker's sending", result.stderr)
+
+    def test_notSafe(self) -> None:
+        """A message that is stored, but not as safely as it should be, is told."""
+        original = self.cluster.machine.servers["10.0.0.1:10911"]
+
+        def late(command: Command) -> Sequence[Command]:
+            answers = original(command)
+            found = [answers] if isinstance(answers, Command) else [*(answers or ())]
+            for answer in found if command.code == 310 else ():
+                answer.code = 10
+            return found
+
+        self.cluster.machine.servers["10.0.0.1:10911"] = late
+        (row,) = self.kind("sent", "message", "send", "T", "x")
+        self.assertEqual(row["outcome"], "stored, but FLUSH_DISK_TIMEOUT")
+
+
+class SlowPipe(io.BytesIO):
+    """An input that comes in pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        super().__init__()
+        self.pieces = list(pieces)
+
+    def read1(self, size: int | None = -1) -> bytes:
+        """The next piece."""
+        return self.pieces.pop(0) if self.pieces else b""
+
+
+class PiecesTests(SynchronousTestCase):
+    """Lines of a pipe."""
+
+    def test_asTheyCome(self) -> None:
+        """What has come is given at once; a line may come in several pieces."""
+        pipe = SlowPipe(b"a\nb\nc", b"c", b"c\n", b"d")
+        self.assertEqual(list(_pieces(pipe)), [[b"a", b"b"], [b"ccc"], [b"d"]])
