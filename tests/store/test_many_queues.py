@@ -74,7 +74,8 @@ class ManyQueuesTests(SynchronousTestCase):
 
     def test_reads(self) -> None:
         """A start after a clean stop reads once in a small queue, and the last record;
-        one after a kill enters all records, and changes no file of a right queue."""
+        one after a kill enters all records, opens each file once, and changes none of a
+        right queue."""
         self.send(b"1")
         self.send(b"2")
         self.store.close()
@@ -87,6 +88,7 @@ class ManyQueuesTests(SynchronousTestCase):
         self.assertEqual(self.store.recovered.records, 4 * len(TOPICS))
         self.assertLess(self.disk.calls["datasync"], 10)
         self.assertLess(self.disk.calls["pwrite"], 10)
+        self.assertLess(self.disk.calls["open"], 2 * len(TOPICS) + OTHERS)
         self.assertEqual(self.found(), {(b"1", b"2")})
 
     def test_killedThenPower(self) -> None:

@@ -117,6 +117,7 @@ class QueueFiles:
         "_pending",
         "_quarantine",
         "_reading",
+        "_zeros_from",
         "all",
         "folder",
         "setting",
@@ -149,6 +150,8 @@ class QueueFiles:
         self._dir_unsynced = False
         #: Where the queue ended at its last flush.
         self._flushed = 0
+        #: From where on zeros follow in the last file, if that was seen; else -1.
+        self._zeros_from = -1
         self.folder = folder
         self.size = size
         self.all: list[QueueFile] = []
@@ -251,6 +254,7 @@ class QueueFiles:
             self._replace(found, quarantine, error)
             found.file.pwrite(content, at)
         found.unsynced = True
+        self._zeros_from = -1
 
     def _add(self, start: int) -> QueueFile:
         if self.all and self.all[-1].start + self.size != start:
@@ -289,14 +293,34 @@ class QueueFiles:
         if keep and position < self.all[-1].start + self.size:
             self._clear(self.all[-1], position - self.all[-1].start)
 
+    def ends_at(self, position: int) -> bool:
+        """Whether it is seen that zeros follow a position in the last file, as in a
+        file of which nothing was ever cut. That is remembered until the next write: a
+        start asks while the file is open, and need not open it again."""
+        if not self.all or self._pending is not None:
+            return False
+        last = self.all[-1]
+        at = position - last.start
+        if not 0 <= at < self.size:
+            return False
+        if position != self._zeros_from:
+            rest = min(-at % BLOCK, self.size - at)
+            try:
+                file = last.file
+                if file.pread(rest, at) != bytes(rest):
+                    return False
+                if at + rest < self.size and not file.is_hole(at + rest):
+                    return False
+            except OSError:
+                return False
+            self._zeros_from = position
+        return True
+
     def _clear(self, last: QueueFile, at: int) -> None:
         """Let zeros follow a place in a file."""
-        rest = -at % BLOCK
+        if self.ends_at(last.start + at):
+            return
         try:
-            file = last.file
-            if file.is_hole(at + rest) and file.pread(rest, at) == bytes(rest):
-                # They do already, as in a file of which nothing was ever cut.
-                return
             last.file.truncate(at)
         except OSError as error:
             if self._quarantine is None or not is_bad(last.file, 1, at):

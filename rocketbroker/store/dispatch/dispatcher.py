@@ -14,7 +14,7 @@ C{docs/facts/store.md} 7.2, 13 and 18.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, final
 
@@ -203,6 +203,12 @@ class Dispatcher:
             )
             return behind, store_ms
         return min(scan.position, end), store_ms
+
+    def know(self, queues: Iterable[Queue]) -> None:
+        """Let L{replay} take records of queues from the first one on; else the first
+        one of each queue is looked at alone, which takes ten times as long."""
+        found = (queue for queue in queues if queue.storable)
+        self._known.update({(each.topic_bytes, each.queue_id): each for each in found})
 
     def add(self, found: RecordHead) -> None:
         """Collect the entry of one record that was read."""

@@ -222,6 +222,7 @@ class OffsetSequence:
         old = queue.files.read(offset * SIZE, size)
         if old == b"".join(entries):
             self._confirmed.add(queue)
+            queue.files.ends_at(offset * SIZE + size)
             return None
         if not any(old):
             return entries
@@ -284,6 +285,8 @@ def keep_places(queue: Queue, end: int) -> None:
     """
     offset = queue.max_offset
     behind = queue.max_position
+    if queue.files.ends_at(offset * SIZE):
+        return
     while True:
         position, size = _entry_at(queue, offset)
         if size < LEAST_SIZE or position < behind or position + size > end:

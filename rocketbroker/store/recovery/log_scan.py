@@ -20,7 +20,7 @@ from rocketbroker.store.dispatch.dispatcher import Dispatcher
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
 
 #: So many entries are collected before they are written.
-ENTRY_BATCH_SIZE: Final = 50_000
+ENTRY_BATCH_SIZE: Final = 200_000
 
 _MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
 

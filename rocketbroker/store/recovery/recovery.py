@@ -376,6 +376,8 @@ class Recovery:
         sequence.begin()
         stand_ins = sum(each.is_missing for each in self._segments.all)
         sequence.lost_bytes = self._segments.size * stand_ins
+        if trust is not Trust.ALL:
+            self._dispatcher.know(self._table.all())
         scan = LogScan(
             self._segments,
             self._dispatcher,

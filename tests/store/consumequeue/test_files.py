@@ -53,6 +53,39 @@ class FlushTests(SynchronousTestCase):
         self.assertEqual(self.disk.image().list(FOLDER), [segment_name(0)])
 
 
+class EndTests(SynchronousTestCase):
+    """What stands behind the end of a queue."""
+
+    def setUp(self) -> None:
+        """A file with two entries."""
+        self.disk = MemoryDisk()
+        self.files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
+        self.files.write(0, b"x" * 40)
+
+    def test_zeros(self) -> None:
+        """That zeros follow is seen once; then nothing is read to see or to cut it."""
+        self.assertTrue(self.files.ends_at(40))
+        self.disk.calls.clear()
+        self.assertTrue(self.files.ends_at(40))
+        self.files.cut(40)
+        self.assertEqual(self.disk.calls, {})
+        for position in (0, 39, SIZE, -1):
+            self.assertFalse(self.files.ends_at(position), position)
+
+    def test_written(self) -> None:
+        """What is written behind it is seen and cut."""
+        self.assertTrue(self.files.ends_at(40))
+        self.files.write(40, b"y" * 20)
+        self.assertFalse(self.files.ends_at(40))
+        self.files.cut(40)
+        self.assertEqual(self.files.read(0, SIZE), b"x" * 40 + bytes(SIZE - 40))
+
+    def test_unreadable(self) -> None:
+        """Where the disk cannot read, nothing is known."""
+        self.disk.spoil(self.files.all[0].path, 100, 101)
+        self.assertFalse(self.files.ends_at(40))
+
+
 class DropTests(SynchronousTestCase):
     """Removing files from the front."""
 

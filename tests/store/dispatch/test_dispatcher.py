@@ -246,6 +246,22 @@ class RecoveryTests(SynchronousTestCase):
             [entry[2] for entry in ENTRY.iter_unpack(blob)], [START_MS + 5000, 2598919]
         )
 
+    def test_known(self) -> None:
+        """The first record of a queue, too, is taken with others, if the queue is known
+        beforehand."""
+        disk = MemoryDisk()
+        store = opened(disk)
+        for _ in range(2):
+            put(store, store.queue("T", 0), b"body")
+        data = disk.read(f"{ROOT}/commitlog/{segment_name(0)}")
+        store = opened(MemoryDisk())
+        queue = store.queue("T", 0)
+        dispatcher = store._dispatcher
+        self.assertEqual(dispatcher.replay(data, 0, 0, True)[1], 0)
+        dispatcher.know([queue, store.queue("T" * 300, 0)])
+        self.assertEqual(dispatcher.replay(data, 0, 0, True)[1], 1)
+        self.assertEqual([len(each.pending) for each in store.queues()], [1, 0])
+
     def test_rottenTime(self) -> None:
         """A store time that cannot be is no reason not to start."""
         disk = MemoryDisk()
