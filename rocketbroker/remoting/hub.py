@@ -218,7 +218,7 @@ class Hub:
             if ready is None:
                 continue
             if event & IN:
-                if not (ready.queued or ready.halted):
+                if not ready.queued:
                     ready.queued = True
                     fresh.append(ready)
             elif event & GONE:

@@ -9,6 +9,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import (
+    LARGE_ANSWER_BYTES,
     LARGE_FRAME_BYTES,
     RECEIVE_BYTES,
     STALLED_SECONDS,
@@ -67,10 +68,13 @@ class BufferCase(SynchronousTestCase):
         """Answer with nothing."""
         return response_to(command)
 
-    def connect(self) -> HubConnection:
-        """One more connection; its peer is the next in C{peers}."""
+    def connect(self, send_buffer: int = 8192) -> HubConnection:
+        """One more connection; its peer is the next in C{peers}.
+
+        @param send_buffer: about as much is sent before the peer reads.
+        """
         ours, peer = socket.socketpair()
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         peer.setblocking(False)
         self.addCleanup(peer.close)
         self.peers.append(peer)
@@ -341,6 +345,13 @@ class FrameTests(BufferCase):
         (idle,) = self.clock.getDelayedCalls()
         self.assertGreater(idle.getTime(), 1000)
 
+    def test_shut(self) -> None:
+        """When the hub is shut, nobody is watched any more."""
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        self.hub.shut()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
 
 class AnswerTests(BufferCase):
     """Answers that nobody reads."""
@@ -449,6 +460,20 @@ class AnswerTests(BufferCase):
         self.assertEqual(len(self.pulled), 2)
         self.read(2, 300_000)
         self.assertEqual(len(self.pulled), 3)
+
+    def test_taken(self) -> None:
+        """A large answer counts until the kernel takes it, small ones if it does not;
+        they are sent together."""
+        connection = self.connect(1 << 18)
+        connection.send(bytes(LARGE_ANSWER_BYTES))
+        self.assertEqual(self.buffers.answers, LARGE_ANSWER_BYTES)
+        self.hub.turn()
+        self.assertEqual(self.buffers.answers, 0)
+        for _ in range(4):
+            self.connections[0].send(bytes(LARGE_ANSWER_BYTES - 1))
+        self.assertEqual(self.buffers.answers, 0)
+        self.hub.turn()
+        self.assertGreater(self.buffers.answers, 0)
 
     def test_outsideTurn(self) -> None:
         """Answers that are sent outside turns count at once."""

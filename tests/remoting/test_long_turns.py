@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import CONNECTION_SECONDS, MAX_SECONDS, Hub
+from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import QUICK_REQUESTS, ResponderTable
 from rocketbroker.remoting.turns import TURN_END
@@ -161,6 +162,20 @@ class LongTurnTests(SynchronousTestCase):
         self.assertEqual(self.group.counts.bytes_in, received)
         self.hub.turn()
         self.assertEqual(self.served, [0, 1, 2, 3, 4])
+
+    def test_congested(self) -> None:
+        """Who gets more than he reads while he waits for his turn is not served."""
+        self.cost = MAX_SECONDS
+        self.ask(self.peer(), 0)
+        self.ask(self.peer(), 1)
+        self.hub.turn()
+        adopted = [cast(HubConnection, each) for each in self.group.connections]
+        (waiting,) = [each for each in adopted if each.queued]
+        waiting.send(bytes(self.group.limits.high_water + 1))
+        received = self.group.counts.bytes_in
+        self.hub.turn()
+        self.assertEqual(self.served, [0])
+        self.assertEqual(self.group.counts.bytes_in, received)
 
     def test_closed(self) -> None:
         """One that is closed meanwhile is forgotten."""
