@@ -165,9 +165,10 @@ class LargeTests(NameServerTestCase):
         self.assertEqual((self.routes(), self.nameserver.routes.live), (0, {}))
 
     def test_stopped(self) -> None:
-        """At the end of the name server a removal that waits is no error."""
+        """At the end of the name server nothing goes on; a removal that waits is no
+        error."""
         self.assertEqual(self.ask(UNREGISTER, broker_header()).code, 0)
-        self.clock.callLater(0, self.nameserver.slices.stop)
+        self.clock.callLater(0, self.nameserver.stop)
         answer = self.began()
         self.clock.advance(0)
         self.failureResultOf(answer, CancelledError)

@@ -200,6 +200,7 @@ class ConsumerRegistryTests(SynchronousTestCase):
         self.registry.unregister(self.one, "G", notify=True)
         self.registry.unregister(self.one, "H", notify=True)
         self.assertEqual(self.notified, ["G"])
+        self.assertEqual(self.registry.groups_on(self.one), ())
         self.registry.unregister(self.two, "G", notify=True)
         self.assertEqual(self.notified, ["G"])
         self.assertEqual(self.registry.groups(), [])

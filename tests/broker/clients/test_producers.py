@@ -58,9 +58,11 @@ class ProducerRegistryTests(SynchronousTestCase):
     def test_unregister(self) -> None:
         """A producer that leaves is gone; the last one removes the group."""
         self.beat(self.one)
+        self.beat(self.one, "Q")
         self.registry.unregister(self.one, "P")
         self.registry.unregister(self.one, "P")
-        self.assertEqual(self.registry.names(), [])
+        self.assertEqual(self.registry.names(), ["Q"])
+        self.assertEqual(self.registry.groups_on(self.one), ("Q",))
 
     def test_closed(self) -> None:
         """A closed connection leaves all its groups."""
@@ -105,5 +107,6 @@ class ProducerRegistryTests(SynchronousTestCase):
         self.registry.register(self.one, "d", "JAVA", 479, "P")
         self.assertIsNone(self.registry.connection("c"))
         self.assertIs(self.registry.connection("d"), self.one)
+        self.assertEqual(self.registry.groups_on(self.one), ("P",))
         self.one.close()
         self.assertIsNone(self.registry.connection("d"))

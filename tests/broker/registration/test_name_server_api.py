@@ -70,6 +70,13 @@ class OuterTests(SynchronousTestCase):
         call.answer()
         self.assertIsNone(self.successResultOf(done))
 
+    def test_crc(self) -> None:
+        """The check sum is one that a Java int holds."""
+        for number in range(8):
+            batch = Batch([TopicConfig(topic_name=f"T{number}")], VERSION, False)
+            self.assertLess(batch.crc, 1 << 31)
+            self.assertEqual(zlib.crc32(batch.body) % (1 << 31), batch.crc)
+
     def test_registerCompressed(self) -> None:
         """A compressed body is one that the header calls compressed."""
         self.make(compressed_register=True)

@@ -280,6 +280,21 @@ class RegistrationTests(SynchronousTestCase):
         self.answer_all()
         self.successResultOf(announced)
 
+    def test_laterAnnouncement(self) -> None:
+        """Who waits for one change does not wait for a later one under way."""
+        self.started()
+        calls = []
+        waiting = []
+        for name in ("T", "U"):
+            self.topics.put([TopicConfig(topic_name=name)])
+            waiting.append(self.registration.announced(3.0))
+            self.clock.advance(0)
+            calls.append(self.caller.take())
+        for call in calls[0]:
+            call.answer()
+        self.successResultOf(waiting[0])
+        self.assertNoResult(waiting[1])
+
     def test_gathered(self) -> None:
         """The first change of a large table goes at once; those of the next second go
         together, and who waits for the first does not wait for them."""
@@ -356,10 +371,10 @@ class RegistrationTests(SynchronousTestCase):
         self.assertEqual(sorted(some + rest), sorted(self.topics.names()))
         self.assertGreater(after.counter, before.counter)
 
-    def make_large(self) -> None:
-        """A broker with one name server, and topics for 20 MiB."""
+    def make_large(self, character: str = "x", characters: int = 1 << 19) -> None:
+        """A broker with one name server, and topics for 20 MiB, unless said."""
         self.make(("one:1",))
-        attributes = {"a": "x" * (1 << 19)}
+        attributes = {"a": character * characters}
         self.topics.put(
             [
                 TopicConfig(topic_name=f"large-{number}", attributes=attributes)
@@ -395,12 +410,13 @@ class RegistrationTests(SynchronousTestCase):
         self.assertEqual(self.registration.registered, 2)
 
     def test_partsFit(self) -> None:
-        """Each part fits into a frame by far."""
-        self.make_large()
-        self.registration.start()
-        while self.caller.calls:
-            (call,) = self.answer_all()
-            self.assertLess(len(call.command.body), PART_BYTES + 1024)
+        """Each part fits into a frame by far, whatever the topics are written in."""
+        for character, characters in (("x", 1 << 19), ("中", 1 << 18)):
+            self.make_large(character, characters)
+            self.registration.start()
+            while self.caller.calls:
+                (call,) = self.answer_all()
+                self.assertLess(len(call.command.body), PART_BYTES + 1024)
 
     def test_partsAgain(self) -> None:
         """A name server that has the table at its version gets all parts with that one,
