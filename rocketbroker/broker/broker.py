@@ -26,6 +26,7 @@ from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.stats.rates import SAMPLE_SECONDS
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
 
@@ -66,6 +67,8 @@ class Broker(Parts):
             part.register(self.vip)
         self.pulling.register(self.main)
         self._servers: list[Server] = []
+        self._saves: list[PeriodicCall] = []
+        self.running.subscribe(self._change_periods)
 
     def open(self) -> None:
         """I{Blocking.} Read the tables, open and recover the store.
@@ -105,14 +108,15 @@ class Broker(Parts):
         self.schedule.start()
         self.transactions.start()
         self.log_subscribers.start()
-        options, every = self.settings.broker, self.periodic.every
+        every = self.periodic.every
         every("scan of clients", SCAN_SECONDS, SCAN_SECONDS, self._scan)
-        save = options.flush_consumer_offset_interval / 1000
-        every("save of tables", FIRST_SAVE_SECONDS, save, self._save)
-        save = self.settings.store.flush_delay_offset_interval / 1000
-        every("save of delays", FIRST_SAVE_SECONDS, save, self.schedule.save)
-        save = options.transaction_metric_flush_interval / 1000
-        every("save of counters", save, save, self.transactions.counts.save)
+        tables, delays, counters = save_seconds(self.settings)
+        save = self.transactions.counts.save
+        self._saves = [
+            every("save of tables", FIRST_SAVE_SECONDS, tables, self._save),
+            every("save of delays", FIRST_SAVE_SECONDS, delays, self.schedule.save),
+            every("save of counters", counters, counters, save),
+        ]
         every(
             "notices to consumers",
             2 * LATE_SECONDS,
@@ -124,6 +128,11 @@ class Broker(Parts):
         look = partial(self._in_slices, self.statistics.look)
         every("samples", SAMPLE_SECONDS, SAMPLE_SECONDS, look)
         return self.registration.start().addCallback(lambda _: self._ready())
+
+    def _change_periods(self, settings: BrokerSettings) -> None:
+        """Write tables in other periods."""
+        for call, seconds in zip(self._saves, save_seconds(settings), strict=False):
+            call.change(seconds)
 
     def _in_slices(self, work: Callable[[], Iterator[None]]) -> Deferred[None]:
         """Do regular work over all topics or groups; the stop drops it."""
@@ -222,6 +231,15 @@ class Broker(Parts):
         saved = [table.saved() for table in self._tables]
         saved += [self._delay_offsets.saved(), self.transactions.counts.saved()]
         return gatherResults(saved)
+
+
+def save_seconds(settings: BrokerSettings) -> tuple[float, float, float]:
+    """The times between writes of tables, of delay levels and of counters."""
+    return (
+        settings.broker.flush_consumer_offset_interval / 1000,
+        settings.store.flush_delay_offset_interval / 1000,
+        settings.broker.transaction_metric_flush_interval / 1000,
+    )
 
 
 def vip_port(main: int) -> int:

@@ -35,6 +35,7 @@ from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.registration import Registration
 from rocketbroker.broker.registration.route_cache import RouteCache
+from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.schedule_service import ScheduleService
 from rocketbroker.broker.send.append_batcher import AppendBatcher
@@ -71,7 +72,7 @@ class Parts:
         """
         @param port: the main port, which becomes part of message ids.
         """
-        self.settings = settings
+        self.running = RunningSettings(settings, env.wall_ms)
         self.port = port
         self.address = f"{settings.broker.broker_ip1}:{port}"
         self.store = env.store
@@ -86,6 +87,44 @@ class Parts:
         self._make_replies()
         self._make_statistics()
         self._make_log_subscribers()
+        self.running.subscribe(self._configure)
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings in force."""
+        return self.running.current
+
+    def _configure(self, settings: BrokerSettings) -> None:
+        """Tell the parts to obey other settings."""
+        self.store.configure(settings.store)
+        obeying: tuple[Configured, ...] = (
+            self.topics,
+            self.groups,
+            self.offsets,
+            self._delay_offsets,
+            self.filters,
+            self.request_modes,
+            self.consumer_notify,
+            self.heartbeats,
+            self.locks,
+            self.assignment,
+            self.name_server_api,
+            self.registration,
+            self.group_commit,
+            self.scheduler,
+            self.cleanup,
+            self.long_polling,
+            self.batcher,
+            self.sending,
+            self.send_back,
+            self.replies,
+            self.transactions,
+            self.pull_checks,
+            self.broadcasts,
+            self.pulling,
+        )
+        for part in obeying:
+            part.configure(settings)
 
     def _file(self, name: str) -> JsonTable:
         """The file of a table."""
@@ -150,6 +189,14 @@ class Parts:
             self.producers,
             self.filters,
             self.registration.announced,
+        )
+        self.assignment = QueueAssignment(
+            options,
+            self.topics,
+            self.groups,
+            self.consumers,
+            self.request_modes,
+            self.routes.queues if self.settings.name_servers else None,
         )
         strict = options.lock_in_strict_mode
         self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
@@ -365,14 +412,7 @@ class Parts:
             self.diagnosis,
             self.cleanup,
             self._delay_offsets,
-            QueueAssignment(
-                self.settings.broker,
-                self.topics,
-                self.groups,
-                self.consumers,
-                self.request_modes,
-                self.routes.queues if self.settings.name_servers else None,
-            ),
+            self.assignment,
             ConsumerInfo(
                 self.topics, self.groups, self.offsets, self.consumers, self.store
             ),

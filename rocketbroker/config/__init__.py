@@ -14,6 +14,7 @@
   broker, checked as a whole; C{NamesrvSettings} in L{namesrv} is the same for a name
   server.
 - L{unsupported<rocketbroker.config.unsupported>}: settings that refuse the start.
+- L{running<rocketbroker.config.running>}: which of them a request may change.
 - L{effects<rocketbroker.config.effects>}: which settings have an effect.
 - L{settings_page<rocketbroker.config.settings_page>}: C{docs/settings.rst}.
 """

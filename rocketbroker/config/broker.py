@@ -19,6 +19,7 @@ from rocketbroker.config.keyed import (
     PORT,
     POSITIVE,
     KeyedOptions,
+    running,
 )
 
 #: Attributes that are a long in Java, and have no bounds of their own.
@@ -47,7 +48,6 @@ _LONGS: Final = (
     "load_balance_poll_name_server_interval",
     "transaction_time_out",
     "transaction_check_interval",
-    "transaction_metric_flush_interval",
     "forward_timeout",
     "consumer_offset_update_version_step",
     "delay_offset_update_version_step",
@@ -90,6 +90,7 @@ class BrokerOptions(KeyedOptions):
         "rocketbroker_max_broadcast_clients": (0, INT[1]),
         "rocketbroker_max_metric_samples": (0, INT[1]),
         "flush_consumer_offset_interval": POSITIVE,
+        "transaction_metric_flush_interval": POSITIVE,
         "register_broker_timeout_mills": POSITIVE,
         "register_name_server_period": POSITIVE,
         "update_name_server_addr_period": POSITIVE,
@@ -112,6 +113,7 @@ class BrokerOptions(KeyedOptions):
         "broker_name": "the name that clients and name servers know this broker by",
         "broker_cluster_name": "the cluster that the broker joins",
         "broker_id": "0, the master",
+        "broker_config_path": "the file that requests change",
         "rocketmq_home": "where a warning looks for rules of ACL 1.0",
         "namesrv_addr": "the name servers, host:port;host:port",
         "broker_ip1": "the address that clients are told",
@@ -229,16 +231,16 @@ class BrokerOptions(KeyedOptions):
     broker_ip1: str = attrs.field(factory=machine.local_address)
     broker_ip2: str = attrs.field(factory=machine.local_address)
     recover_concurrently: bool = False
-    broker_permission: int = 6
-    default_topic_queue_nums: int = 8
-    auto_create_topic_enable: bool = True
+    broker_permission: int = running(6)
+    default_topic_queue_nums: int = running(8)
+    auto_create_topic_enable: bool = running(True)
     cluster_topic_enable: bool = True
     broker_topic_enable: bool = True
-    auto_create_subscription_group: bool = True
+    auto_create_subscription_group: bool = running(True)
     message_store_plug_in: str = ""
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
     trace_topic_enable: bool = False
-    trace_on: bool = True
+    trace_on: bool = running(True)
     send_message_thread_pool_nums: int = attrs.field(factory=machine.few_processors)
     put_message_future_thread_pool_nums: int = attrs.field(
         factory=machine.few_processors
@@ -259,17 +261,17 @@ class BrokerOptions(KeyedOptions):
     end_transaction_thread_pool_nums: int = attrs.field(
         factory=machine.transaction_threads
     )
-    send_thread_pool_queue_capacity: int = 10000
+    send_thread_pool_queue_capacity: int = running(10000)
     put_thread_pool_queue_capacity: int = 10000
-    pull_thread_pool_queue_capacity: int = 100000
-    lite_pull_thread_pool_queue_capacity: int = 100000
-    ack_thread_pool_queue_capacity: int = 100000
+    pull_thread_pool_queue_capacity: int = running(100000)
+    lite_pull_thread_pool_queue_capacity: int = running(100000)
+    ack_thread_pool_queue_capacity: int = running(100000)
     reply_thread_pool_queue_capacity: int = 10000
-    query_thread_pool_queue_capacity: int = 20000
+    query_thread_pool_queue_capacity: int = running(20000)
     client_manager_thread_pool_queue_capacity: int = 1000000
     consumer_manager_thread_pool_queue_capacity: int = 1000000
     heartbeat_thread_pool_queue_capacity: int = 50000
-    end_transaction_pool_queue_capacity: int = 100000
+    end_transaction_pool_queue_capacity: int = running(100000)
     admin_broker_thread_pool_queue_capacity: int = 10000
     load_balance_thread_pool_queue_capacity: int = 100000
     broker_fast_failure_enable: bool = True
@@ -280,17 +282,17 @@ class BrokerOptions(KeyedOptions):
     wait_time_mills_in_transaction_queue: int = 3000
     wait_time_mills_in_ack_queue: int = 3000
     wait_time_mills_in_admin_broker_queue: int = 5000
-    start_accept_send_request_time_stamp: int = 0
-    flush_consumer_offset_interval: int = 5000
+    start_accept_send_request_time_stamp: int = running(0)
+    flush_consumer_offset_interval: int = running(5000)
     flush_consumer_offset_history_interval: int = 60000
-    reject_transaction_message: bool = False
+    reject_transaction_message: bool = running(False)
     fetch_name_srv_addr_by_dns_lookup: bool = False
     fetch_namesrv_addr_by_address_server: bool = False
     fetch_namesrv_addr_interval: int = 10000
-    long_polling_enable: bool = True
-    short_polling_time_mills: int = 1000
-    notify_consumer_ids_changed_enable: bool = True
-    real_time_notify_consumer_change: bool = True
+    long_polling_enable: bool = running(True)
+    short_polling_time_mills: int = running(1000)
+    notify_consumer_ids_changed_enable: bool = running(True)
+    real_time_notify_consumer_change: bool = running(True)
     high_speed_mode: bool = False
     commercial_base_count: int = 1
     commercial_size_per_msg: int = 4096
@@ -298,29 +300,29 @@ class BrokerOptions(KeyedOptions):
     account_stats_print_zero_values: bool = True
     max_stats_idle_time_in_minutes: int = -1
     transfer_msg_by_heap: bool = True
-    region_id: str = "DefaultRegion"
-    register_broker_timeout_mills: int = 24000
+    region_id: str = running("DefaultRegion")
+    register_broker_timeout_mills: int = running(24000)
     send_heartbeat_timeout_millis: int = 1000
-    slave_read_enable: bool = False
+    slave_read_enable: bool = running(False)
     disable_consume_if_consumer_read_slowly: bool = False
     consumer_fallbehind_threshold: int = 17179869184
     enable_calc_filter_bit_map: bool = False
-    reject_pull_consumer_enable: bool = False
+    reject_pull_consumer_enable: bool = running(False)
     expect_consumer_num_use_filter: int = 32
     max_error_rate_of_bloom_filter: int = 20
-    filter_data_clean_time_span: int = 86400000
-    filter_support_retry: bool = False
-    enable_property_filter: bool = False
-    compressed_register: bool = False
-    force_register: bool = True
-    register_name_server_period: int = 30000
+    filter_data_clean_time_span: int = running(86400000)
+    filter_support_retry: bool = running(False)
+    enable_property_filter: bool = running(False)
+    compressed_register: bool = running(False)
+    force_register: bool = running(True)
+    register_name_server_period: int = running(30000)
     update_name_server_addr_period: int = 120000
     broker_heartbeat_interval: int = 1000
     broker_not_active_timeout_millis: int = 10000
     enable_net_work_flow_control: bool = False
-    enable_broadcast_offset_store: bool = True
-    broadcast_offset_expire_second: int = 120
-    broadcast_offset_expire_max_second: int = 300
+    enable_broadcast_offset_store: bool = running(True)
+    broadcast_offset_expire_second: int = running(120)
+    broadcast_offset_expire_max_second: int = running(300)
     pop_polling_size: int = 1024
     pop_polling_map_size: int = 100000
     pop_polling_map_expire_time_seconds: int = 600
@@ -357,21 +359,21 @@ class BrokerOptions(KeyedOptions):
     skip_when_ck_re_put_reach_max_times: bool = False
     append_ack_async: bool = False
     append_ck_async: bool = False
-    lite_pull_message_enable: bool = True
+    lite_pull_message_enable: bool = running(True)
     sync_broker_member_group_period: int = 1000
     load_balance_poll_name_server_interval: int = 30000
     clean_offline_broker_interval: int = 30000
-    server_load_balancer_enable: bool = True
-    default_message_request_mode: str = "PULL"
+    server_load_balancer_enable: bool = running(True)
+    default_message_request_mode: str = running("PULL")
     default_pop_share_queue_num: int = -1
-    transaction_time_out: int = 6000
-    transaction_check_max: int = 15
-    transaction_check_interval: int = 30000
-    transaction_metric_flush_interval: int = 3000
+    transaction_time_out: int = running(6000)
+    transaction_check_max: int = running(15)
+    transaction_check_interval: int = running(30000)
+    transaction_metric_flush_interval: int = running(3000)
     transaction_op_msg_max_size: int = 4096
     transaction_op_batch_interval: int = 3000
     acl_enable: bool = False
-    store_reply_message_enable: bool = True
+    store_reply_message_enable: bool = running(True)
     enable_detail_stat: bool = True
     auto_delete_unused_stats: bool = True
     isolate_log_enable: bool = False
@@ -380,10 +382,10 @@ class BrokerOptions(KeyedOptions):
     enable_remote_escape: bool = False
     skip_pre_online: bool = False
     async_send_enable: bool = True
-    use_server_side_reset_offset: bool = True
-    consumer_offset_update_version_step: int = 500
-    delay_offset_update_version_step: int = 200
-    lock_in_strict_mode: bool = False
+    use_server_side_reset_offset: bool = running(True)
+    consumer_offset_update_version_step: int = running(500)
+    delay_offset_update_version_step: int = running(200)
+    lock_in_strict_mode: bool = running(False)
     compatible_with_old_name_srv: bool = True
     enable_controller_mode: bool = False
     controller_addr: str = ""
@@ -393,7 +395,7 @@ class BrokerOptions(KeyedOptions):
     sync_controller_metadata_period: int = 10000
     controller_heart_beat_timeout_mills: int = 10000
     broker_election_priority: int = 2147483647
-    validate_system_topic_when_update_topic: bool = True
+    validate_system_topic_when_update_topic: bool = running(True)
     use_static_subscription: bool = False
     metrics_exporter_type: str = "PROM"
     metrics_otel_cardinality_limit: int = 50000
@@ -406,40 +408,40 @@ class BrokerOptions(KeyedOptions):
     metrics_prom_exporter_host: str = ""
     metrics_label: str = ""
     metrics_in_delta: bool = False
-    enable_remoting_metrics: bool = True
-    enable_message_store_metrics: bool = True
+    enable_remoting_metrics: bool = running(True)
+    enable_message_store_metrics: bool = running(True)
     enable_pop_metrics: bool = True
-    enable_connection_metrics: bool = True
-    enable_transaction_metrics: bool = True
-    enable_stats_metrics: bool = True
-    enable_request_metrics: bool = True
-    enable_lag_and_dlq_metrics: bool = True
-    channel_expired_timeout: int = 120000
+    enable_connection_metrics: bool = running(True)
+    enable_transaction_metrics: bool = running(True)
+    enable_stats_metrics: bool = running(True)
+    enable_request_metrics: bool = running(True)
+    enable_lag_and_dlq_metrics: bool = running(True)
+    channel_expired_timeout: int = running(120000)
     subscription_expired_timeout: int = 600000
     estimate_accumulation: bool = True
     cold_ctr_strategy_enable: bool = False
     use_pid_cold_ctr_strategy: bool = True
     cg_cold_read_threshold: int = 3145728
     global_cold_read_threshold: int = 104857600
-    enable_single_topic_register: bool = False
-    enable_mixed_message_type: bool = False
-    enable_split_registration: bool = False
-    split_registration_size: int = 800
+    enable_single_topic_register: bool = running(False)
+    enable_mixed_message_type: bool = running(False)
+    enable_split_registration: bool = running(False)
+    split_registration_size: int = running(800)
     enable_split_metadata: bool = True
     split_metadata_size: int = 2000
     enable_fast_channel_event_process: bool = False
     print_channel_groups: bool = False
     print_channel_groups_min_num: int = 5
     config_black_list: str = "configBlackList;brokerConfigPath"
-    clear_retry_topic_when_delete_topic: bool = True
+    clear_retry_topic_when_delete_topic: bool = running(True)
     enable_lmq_stats: bool = False
     config_manager_version: str = "V1"
     allow_recall_when_broker_not_writeable: bool = True
     recall_message_enable: bool = False
     enable_register_producer: bool = True
-    enable_create_sys_group: bool = True
+    enable_create_sys_group: bool = running(True)
     dispatch_followers: str = ""
-    rocketbroker_max_auto_topics: int = 19_000
-    rocketbroker_max_auto_groups: int = 19_000
-    rocketbroker_max_broadcast_clients: int = 65_536
-    rocketbroker_max_metric_samples: int = 100_000
+    rocketbroker_max_auto_topics: int = running(19_000)
+    rocketbroker_max_auto_groups: int = running(19_000)
+    rocketbroker_max_broadcast_clients: int = running(65_536)
+    rocketbroker_max_metric_samples: int = running(100_000)

@@ -17,6 +17,7 @@ from rocketbroker.config.addresses import addresses, advertised_address
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import PORT, KeyedOptions, unknown
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
+from rocketbroker.config.running import check_change
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.config.unsupported import (
     BROKER,
@@ -28,6 +29,9 @@ from rocketbroker.config.unsupported import (
 
 #: Where a broker listens unless listenPort says otherwise.
 BROKER_PORT: Final = 10911
+
+#: Keys that no request changes, whatever configBlackList says.
+NEVER: Final = ("brokerConfigPath", "configBlackList", "rocketmqHome")
 
 #: Keys that say where the name servers are looked for; not in any class.
 ADDRESS_SERVER_KEYS: Final = ("rmqAddressServerDomain", "rmqAddressServerSubGroup")
@@ -60,12 +64,36 @@ class BrokerSettings:
         """The options classes' objects."""
         return (self.broker, self.server, self.client, self.store)
 
+    def changes_path(self) -> str:
+        """The file that keeps what requests change."""
+        return self.broker.broker_config_path or changes_path(
+            self.store.store_path_root_dir
+        )
+
     def as_properties(self) -> dict[str, str]:
         """All settings as text, by their keys; also those that are not known."""
         known = dict(self.unknown)
         for options in self.parts():
             known.update(options.as_properties())
         return known
+
+    def changed(self, texts: Mapping[str, str]) -> Self:
+        """These settings after a change that a request asks for.
+
+        @param texts: the new values, by key.
+        @raise NoPermission: a key that a request may not change.
+        @raise SystemFailure: a value that does not fit.
+        """
+        black_list = self.broker.config_black_list
+        tables = (*SERVER, *BROKER)
+        check_change(texts, self.parts(), NEVER, black_list, tables)
+        return attrs.evolve(
+            self,
+            broker=self.broker.changed(texts),
+            server=self.server.changed(texts),
+            client=self.client.changed(texts),
+            store=self.store.changed(texts),
+        )
 
     @classmethod
     def from_properties(
@@ -126,6 +154,12 @@ class BrokerSettings:
             given=frozenset(properties),
             address_reason="brokerIP1" if "brokerIP1" in properties else reason,
         )
+
+
+def changes_path(root: str) -> str:
+    """Where a store keeps the changed settings of a broker that has no file of its own;
+    RocketMQ has the same name."""
+    return f"{root}/config/broker.properties"
 
 
 def _next_port(main: int) -> int:

@@ -14,11 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 import attrs
 
 from rocketbroker.errors import ConfigurationError
+
+T = TypeVar("T")
 
 #: The range of an int setting unless its class says otherwise: Java's int.
 INT: Final = (-(2**31), 2**31 - 1)
@@ -37,6 +39,19 @@ EXPORTERS: Final = ("DISABLE", "OTLP_GRPC", "PROM", "LOG")
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}\Z")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})\Z")
+
+
+#: Marks an attribute in its metadata; see L{running}.
+_RUNNING: Final = "running"
+
+
+def running(default: T) -> T:
+    """The default of an attribute that a request can change while the server runs.
+
+    Who declares one so promises that the parts obey the change, and that its value
+    never becomes a path, a command, a class or an address: anybody can send a request.
+    """
+    return attrs.field(default=default, metadata={_RUNNING: True})
 
 
 @cache
@@ -83,6 +98,14 @@ class KeyedOptions:
         irregular = cls.IRREGULAR
         names = [field.name for field in attrs.fields(cls)]  # type: ignore[arg-type]
         return {irregular.get(name) or key_of(name): name for name in names}
+
+    @classmethod
+    def running_keys(cls) -> frozenset[str]:
+        """The keys that a request can change while the server runs: the allow-list."""
+        fields = attrs.fields_dict(cls)  # type: ignore[arg-type]
+        return frozenset(
+            key for key, name in cls.keys().items() if _RUNNING in fields[name].metadata
+        )
 
     @classmethod
     def from_properties(

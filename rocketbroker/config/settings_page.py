@@ -25,6 +25,7 @@ DEFAULTS: Final = {
     "rocketmqHome": "the environment's ``ROCKETMQ_HOME``",
     "brokerIP1": "``bindAddress``, or the address of the route to other networks",
     "brokerIP2": "as ``brokerIP1``",
+    "brokerConfigPath": "that of ``-c``, or ``config/broker.properties`` in the store",
     "namesrvAddr": "the environment's ``NAMESRV_ADDR``",
     "storePathRootDir": "``store`` in the home directory",
     "storePathCommitLog": "``commitlog`` in the root directory",
@@ -49,6 +50,14 @@ a line of its own; behind a value it would be part of the value.
 A value that does not fit ends the start with one sentence and exit status 1. A key that
 is not known, and a setting without effect that is not at its default, is named in the
 log at the start. ``twistd rocketbroker -p`` prints all settings as they are in force.
+
+``mqadmin updateBrokerConfig`` changes the settings that say ``yes`` under `While
+running`, at once and for all parts; others are refused, because they need a restart.
+The new values are written to the file of ``-c``: in the place of the old ones, and
+nothing else in the file changes; the content before stands in ``.bak``. Without ``-c``
+they are written to ``config/broker.properties`` in the store, from which the next start
+takes them. A file that was edited by hand counts at the next start; no signal makes a
+server read it again.
 
 .. contents::
    :local:
@@ -101,7 +110,7 @@ def _lines() -> Iterator[str]:
         yield from _heading(title)
         names = [name for name in options.keys().values() if name in options.ABOUT]
         yield from _table(
-            ("Key", "Default", "Unit", "Meaning"),
+            ("Key", "Default", "Unit", "While running", "Meaning"),
             [_row(options, name) for name in names],
         )
     yield REFUSED
@@ -134,7 +143,9 @@ def _row(options: type[KeyedOptions], name: str) -> tuple[str, ...]:
         value = fields[name].default
         assert not hasattr(value, "factory"), f"DEFAULTS must tell that of {key}"
         default = f"``{text_of(value)}``" if value not in (None, "") else ""
-    return f"``{key}``", default, options.UNITS.get(name, ""), options.ABOUT[name]
+    changes = "yes" if key in options.running_keys() else ""
+    unit = options.UNITS.get(name, "")
+    return f"``{key}``", default, unit, changes, options.ABOUT[name]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -12,7 +12,14 @@ import attrs
 
 from rocketbroker.config import machine
 from rocketbroker.config.hours import parse_hours
-from rocketbroker.config.keyed import INT, LONG, PORT, POSITIVE, KeyedOptions
+from rocketbroker.config.keyed import (
+    INT,
+    LONG,
+    PORT,
+    POSITIVE,
+    KeyedOptions,
+    running,
+)
 from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
 
 
@@ -234,46 +241,46 @@ class StoreOptions(KeyedOptions):
     mapped_file_size_consume_queue_ext: int = 50331648
     mapper_file_size_batch_consume_queue: int = 13800000
     bit_map_length_consume_queue_ext: int = 64
-    flush_interval_commit_log: int = 500
+    flush_interval_commit_log: int = running(500)
     commit_interval_commit_log: int = 200
     max_recovery_commitlog_files: int = 30
-    disk_space_warning_level_ratio: int = 90
-    disk_space_clean_forcibly_ratio: int = 85
-    disk_space_enough_bytes: int = 10737418240
+    disk_space_warning_level_ratio: int = running(90)
+    disk_space_clean_forcibly_ratio: int = running(85)
+    disk_space_enough_bytes: int = running(10737418240)
     use_reentrant_lock_when_put_message: bool = True
-    flush_commit_log_timed: bool = True
-    flush_interval_consume_queue: int = 1000
-    clean_resource_interval: int = 10000
-    delete_commit_log_files_interval: int = 100
-    delete_consume_queue_files_interval: int = 100
+    flush_commit_log_timed: bool = running(True)
+    flush_interval_consume_queue: int = running(1000)
+    clean_resource_interval: int = running(10000)
+    delete_commit_log_files_interval: int = running(100)
+    delete_consume_queue_files_interval: int = running(100)
     destroy_maped_file_interval_forcibly: int = 120000
-    redelete_hanged_file_interval: int = 120000
-    delete_when: str = "04"
-    disk_max_used_space_ratio: int = 75
-    file_reserved_time: int = 72
-    delete_file_batch_max: int = 10
+    redelete_hanged_file_interval: int = running(120000)
+    delete_when: str = running("04")
+    disk_max_used_space_ratio: int = running(75)
+    file_reserved_time: int = running(72)
+    delete_file_batch_max: int = running(10)
     put_msg_index_hight_water: int = 600000
-    max_message_size: int = 4194304
-    max_filter_message_size: int = 16000
+    max_message_size: int = running(4194304)
+    max_filter_message_size: int = running(16000)
     check_crc_on_recover: bool = True
-    flush_commit_log_least_pages: int = 4
+    flush_commit_log_least_pages: int = running(4)
     commit_commit_log_least_pages: int = 4
-    flush_least_pages_when_warm_maped_file: int = 4096
-    flush_consume_queue_least_pages: int = 2
-    flush_commit_log_thorough_interval: int = 10000
+    flush_least_pages_when_warm_maped_file: int = running(4096)
+    flush_consume_queue_least_pages: int = running(2)
+    flush_commit_log_thorough_interval: int = running(10000)
     commit_commit_log_thorough_interval: int = 200
-    flush_consume_queue_thorough_interval: int = 60000
-    max_transfer_bytes_on_message_in_memory: int = 262144
-    max_transfer_count_on_message_in_memory: int = 32
-    max_transfer_bytes_on_message_in_disk: int = 65536
-    max_transfer_count_on_message_in_disk: int = 8
-    rocketbroker_max_pull_messages: int = 0
-    rocketbroker_max_pull_bytes: int = 8 << 20
-    access_message_in_memory_max_ratio: int = 40
-    message_index_enable: bool = True
+    flush_consume_queue_thorough_interval: int = running(60000)
+    max_transfer_bytes_on_message_in_memory: int = running(262144)
+    max_transfer_count_on_message_in_memory: int = running(32)
+    max_transfer_bytes_on_message_in_disk: int = running(65536)
+    max_transfer_count_on_message_in_disk: int = running(8)
+    rocketbroker_max_pull_messages: int = running(0)
+    rocketbroker_max_pull_bytes: int = running(8 << 20)
+    access_message_in_memory_max_ratio: int = running(40)
+    message_index_enable: bool = running(True)
     max_hash_slot_num: int = 5000000
     max_index_num: int = 20000000
-    max_msgs_num_batch: int = 64
+    max_msgs_num_batch: int = running(64)
     message_index_safe: bool = False
     ha_listen_port: int = 10912
     ha_send_heartbeat_interval: int = 5000
@@ -283,19 +290,19 @@ class StoreOptions(KeyedOptions):
     ha_max_gap_not_in_sync: int = 268435456
     broker_role: str = "ASYNC_MASTER"
     flush_disk_type: str = "ASYNC_FLUSH"
-    sync_flush_timeout: int = 5000
+    sync_flush_timeout: int = running(5000)
     put_message_timeout: int = 8000
     slave_timeout: int = 3000
     message_delay_level: str = DELAY_LEVELS
-    flush_delay_offset_interval: int = 10000
-    clean_file_forcibly_enable: bool = True
-    warm_maped_file_enable: bool = False
+    flush_delay_offset_interval: int = running(10000)
+    clean_file_forcibly_enable: bool = running(True)
+    warm_maped_file_enable: bool = running(False)
     offset_check_in_slave: bool = False
     debug_lock_enable: bool = False
     duplication_enable: bool = False
     disk_fall_recorded: bool = True
     os_page_cache_busy_time_out_mills: int = 1000
-    default_query_max_num: int = 32
+    default_query_max_num: int = running(32)
     transient_store_pool_enable: bool = False
     transient_store_pool_size: int = 5
     fast_fail_if_no_buffer_in_store_pool: bool = False
@@ -323,7 +330,7 @@ class StoreOptions(KeyedOptions):
     enable_running_flags_in_flush: bool = False
     enabled_append_prop_crc: bool = False
     force_verify_prop_crc: bool = False
-    travel_cq_file_num_when_get_message: int = 1
+    travel_cq_file_num_when_get_message: int = running(1)
     correct_logic_min_offset_sleep_interval: int = 1
     correct_logic_min_offset_force_interval: int = 300000
     mapped_file_swap_enable: bool = True
@@ -337,11 +344,11 @@ class StoreOptions(KeyedOptions):
     search_bcq_by_cache_enable: bool = True
     dispatch_from_sender_thread: bool = False
     wake_commit_when_put_message: bool = True
-    wake_flush_when_put_message: bool = False
+    wake_flush_when_put_message: bool = running(False)
     enable_clean_expired_offset: bool = False
     max_async_put_message_requests: int = 5000
     pull_batch_max_message_count: int = 160
-    total_replicas: int = 1
+    total_replicas: int = running(1)
     in_sync_replicas: int = 1
     min_in_sync_replicas: int = 1
     all_ack_in_sync_state_set: bool = False
@@ -351,8 +358,8 @@ class StoreOptions(KeyedOptions):
     ha_max_time_slave_not_catchup: int = 15000
     sync_master_flush_offset_when_startup: bool = False
     max_checksum_range: int = 1073741824
-    replicas_per_disk_partition: int = 1
-    logical_disk_space_clean_forcibly_threshold: float = 0.8
+    replicas_per_disk_partition: int = running(1)
+    logical_disk_space_clean_forcibly_threshold: float = running(0.8)
     max_slave_resend_length: int = 268435456
     sync_from_last_file: bool = False
     async_learner: bool = False

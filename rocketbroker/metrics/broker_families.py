@@ -24,6 +24,7 @@ from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
+from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.failures import add_limits, add_periodic, periodic_calls
 from rocketbroker.metrics.lag import LagFamilies
@@ -112,13 +113,17 @@ class BrokerFamilies:
         self._in_thread = in_thread
         self._lags = LagFamilies(broker)
         options = broker.settings.broker
-        self._options = options
         self._common = {
             **constant_labels(options.metrics_label),
             "cluster": options.broker_cluster_name,
             "node_type": "broker",
             "node_id": options.broker_name,
         }
+
+    @property
+    def _options(self) -> BrokerOptions:
+        """The settings in force."""
+        return self._broker.settings.broker
 
     def collect(self, names: frozenset[str]) -> Deferred[Samples]:
         """The families as they are now; once at a time.

@@ -24,6 +24,7 @@ from rocketbroker.remoting.counts import Longest
 class PeriodicCall:
     """One function, called in periods from C{start} to C{stop}.
 
+    @ivar period: seconds from one call to the next.
     @ivar name: of the work, for log and metrics: C{"scan of brokers"}.
     @ivar failures: how many calls have ended with an error.
     @ivar longest: how long the longest calls kept the reactor.
@@ -38,6 +39,7 @@ class PeriodicCall:
         @param work: may return a L{Deferred}; the next call waits for it.
         """
         self.name = name
+        self.period = 0.0
         self.failures = 0
         self.longest = Longest()
         self._work = work
@@ -51,15 +53,31 @@ class PeriodicCall:
 
         @param first: seconds until the first call; the period if C{None}.
         """
+        self.period = period
         if first == 0:
-            self._begin(period)
+            self._begin()
         else:
             wait = period if first is None else first
-            self._first = self._clock.callLater(wait, self._begin, period)
+            self._first = self._clock.callLater(wait, self._begin)
 
-    def _begin(self, period: float) -> None:
+    def _begin(self) -> None:
         self._first = None
-        self._loop.start(period)
+        self._loop.start(self.period)
+
+    def change(self, period: float) -> None:
+        """Call every C{period} seconds instead; it may not be running.
+
+        The next call comes a period from now; the first one, and the one after a call
+        that has not ended, come as they would have.
+        """
+        loop, changed = self._loop, period != self.period
+        self.period = period
+        if not changed or not loop.running:
+            return
+        loop.interval = period
+        if loop.call is not None:
+            loop.stop()
+            loop.start(period, now=False)
 
     def _call(self) -> Deferred[object]:
         begin = self._clock.seconds()

@@ -135,6 +135,16 @@ class Assembly:
         self.queue_flushing = self._make_queue_flushing()
         self.cleaner = self._make_cleaner(append_lock, wall_ms)
 
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
+        self._options = options
+        self.space.configure(options)
+        self.log.limit(options.max_message_size)
+        self.log.preallocation.configure(options)
+        self.reading.configure(options)
+        self.index.configure(options)
+        self.cleaner.configure(options)
+
     def _clear(self, root: str) -> list[str]:
         """Move away files and directories that are in the way.
 

@@ -141,17 +141,21 @@ class DiskUsage:
         self.index = DiskRoom(index_folder)
         self.expire = False
         self.force = False
+        self._files = files
+        self._flags = flags
+        self._own_bytes = own_bytes
+        self.configure(options)
+
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
         self.enough = 0
         if options.disk_space_enough_bytes > 0:
             self.enough = max(
                 options.disk_space_enough_bytes,
                 ENOUGH_SEGMENTS * options.mapped_file_size_commit_log,
             )
-        self._files = files
-        self._flags = flags
         self._full_at = min(max(options.disk_space_warning_level_ratio, 35), 90)
         self._force_at = min(max(options.disk_space_clean_forcibly_ratio, 30), 85)
-        self._own_bytes = own_bytes
         self._brokers = options.replicas_per_disk_partition
         self._share_force_at = options.logical_disk_space_clean_forcibly_threshold
         self._expire_at = min(max(options.disk_max_used_space_ratio, 10), 95)

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias, final
 
 from zope.interface import Attribute, Interface
 
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.disk_usage import DiskUsage
 from rocketbroker.store.dispatched_record import ILogTail
@@ -326,6 +327,9 @@ class IStore(Interface):
 
         @raise StoreError: locked by another broker, or not writable; one sentence.
         """
+
+    def configure(options: StoreOptions) -> None:
+        """Obey those of these settings that may change while the store is open."""
 
     def close() -> None:
         """I{Blocking.} Flush everything and remove the mark; idempotent."""

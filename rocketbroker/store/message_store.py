@@ -116,6 +116,11 @@ class Store:
         assert not self._was_open
         self._is_batch = is_batch
 
+    def configure(self, options: StoreOptions) -> None:
+        """See L{IStore.configure}."""
+        self._options = options
+        self._configure(options)
+
     def open(self) -> None:
         """See L{IStore.open}."""
         assert not self._was_open, "a store is opened once"
@@ -151,6 +156,7 @@ class Store:
             self.corruption_log,
             self._is_batch,
         )
+        self._configure = parts.configure
         self._segments = parts.segments
         self._table = parts.table
         self._log = parts.log
@@ -336,11 +342,8 @@ class Store:
         if not self._is_open:
             return []
         # Against a topic that is deleted meanwhile, in a thread.
-        self._append_lock.acquire()
-        try:
+        with self._append_lock:
             return self._dispatcher.dispatch(max_records)
-        finally:
-            self._append_lock.release()
 
     def findings(self) -> Sequence[str]:
         """See L{IStore.findings}."""
@@ -425,14 +428,11 @@ class Store:
 
     def delete_topic(self, topic: str) -> None:
         """See L{IStore.delete_topic}."""
-        self._append_lock.acquire()
-        try:
+        with self._append_lock:
             self._table.discard(topic)
             position = self._positions.view[PUBLISHED]
             for queue in self._table.of_topic(topic):
                 queue.restart_at(position)
-        finally:
-            self._append_lock.release()
 
     def remove_deleted(self) -> None:
         """See L{IStore.remove_deleted}."""

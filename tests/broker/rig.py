@@ -16,6 +16,7 @@ from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.registration.name_server_api import Caller
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.keyed import text_of
 from rocketbroker.errors import ConnectionLost, StoreError
 from rocketbroker.records import record
 from rocketbroker.records.ids import UniqueKeys
@@ -158,6 +159,11 @@ class Rig:
         """Close the store, so that its files can go, even if its disk is broken."""
         with suppress(StoreError):
             self.store.close()
+
+    def change(self, **values: object) -> Command:
+        """Change settings as an administrator does (request 25)."""
+        lines = [f"{key}={text_of(value)}\n" for key, value in values.items()]
+        return self.ask(25, {}, "".join(lines).encode())
 
     def append(
         self, body: bytes = b"body", wait: bool = True, properties: bytes = b""

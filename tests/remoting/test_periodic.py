@@ -63,6 +63,38 @@ class PeriodicTests(SynchronousTestCase):
         self.pass_by(6)
         self.assertEqual(call.longest.value(self.clock.seconds()), 0.25)
 
+    def test_change(self) -> None:
+        """With another period the next time is that long after the change; the same
+        period changes nothing."""
+        self.pass_by(8)
+        self.call.change(4)
+        self.pass_by(6)
+        self.call.change(4)
+        self.pass_by(3)
+        self.assertEqual(self.done, [5, 12, 16])
+
+    def test_changeBefore(self) -> None:
+        """A change leaves the first time as it is, and begins nothing."""
+        self.call.change(2)
+        self.pass_by(8)
+        self.assertEqual(self.done, [5, 7])
+        self.call.stop()
+        self.call.change(3)
+        self.pass_by(8)
+        self.assertEqual((self.done, self.call.running), ([5, 7], False))
+
+    def test_changeMeanwhile(self) -> None:
+        """A change while the work goes on counts when it has ended."""
+        first = self.result = Deferred()
+        self.pass_by(6)
+        self.call.change(3)
+        self.pass_by(6)
+        self.assertEqual(self.done, [5])
+        self.result = None
+        first.callback(None)
+        self.pass_by(6)
+        self.assertEqual(self.done, [5, 14, 17])
+
     def test_noOverlap(self) -> None:
         """Work that has not ended is not begun again."""
         first = self.result = Deferred()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from rocketbroker.broker.admin.broker_config import BrokerConfig
 from rocketbroker.broker.admin.client_relay import ClientRelay
 from rocketbroker.broker.admin.clone_offsets import CloneOffsets
 from rocketbroker.broker.admin.consume_progress import ConsumeProgress
@@ -14,23 +15,34 @@ from rocketbroker.broker.admin.runtime_info import RuntimeInfo
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.parts import Parts
+from rocketbroker.files.settings_file import SettingsFile
 
 
 def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
     """The parts that show and change the others on request."""
-    settings, store = parts.settings, parts.store
-    options = settings.broker
+    settings, store, running = parts.settings, parts.store, parts.running
+    topic_admin = TopicAdmin(
+        store,
+        settings.broker,
+        parts.topics,
+        parts.offsets,
+        parts.statistics.put_tps,
+        parts.slices,
+        environment.in_thread,
+        parts.registration.announced,
+    )
+    queries = MessageQueries(
+        store,
+        parts.topics,
+        parts.scheduler.dispatch,
+        environment.in_thread,
+        settings.store.default_query_max_num,
+    )
+    for part in (topic_admin, queries):
+        running.subscribe(part.configure)
     return [
-        TopicAdmin(
-            store,
-            options,
-            parts.topics,
-            parts.offsets,
-            parts.statistics.put_tps,
-            parts.slices,
-            environment.in_thread,
-            parts.registration.announced,
-        ),
+        topic_admin,
+        queries,
         GroupAdmin(
             parts.groups,
             parts.offsets,
@@ -41,8 +53,14 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             environment.clock.seconds,
             environment.wall_ms,
         ),
+        BrokerConfig(
+            running,
+            SettingsFile(environment.files, settings.changes_path()),
+            parts.registration.announced,
+            environment.in_thread,
+        ),
         RuntimeInfo(
-            settings,
+            running,
             store,
             parts.statistics,
             parts.group_commit,
@@ -60,13 +78,6 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.scheduler.dispatch,
             environment.in_thread,
         ),
-        MessageQueries(
-            store,
-            parts.topics,
-            parts.scheduler.dispatch,
-            environment.in_thread,
-            settings.store.default_query_max_num,
-        ),
     ]
 
 
@@ -74,18 +85,20 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
     """The parts about consumers: their progress, their offsets, their state."""
     settings, store = parts.settings, parts.store
     options = settings.broker
+    reset_offset = ResetOffset(
+        store,
+        options,
+        parts.topics,
+        parts.groups,
+        parts.offsets,
+        parts.consumers,
+        parts.pulling,
+        parts.scheduler.dispatch,
+        environment.in_thread,
+    )
+    parts.running.subscribe(reset_offset.configure)
     return [
-        ResetOffset(
-            store,
-            options,
-            parts.topics,
-            parts.groups,
-            parts.offsets,
-            parts.consumers,
-            parts.pulling,
-            parts.scheduler.dispatch,
-            environment.in_thread,
-        ),
+        reset_offset,
         ConsumeProgress(
             store,
             options.broker_name,

@@ -19,6 +19,7 @@ from typing import Final, final
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.storage.store_scheduler import MAX_INDEXED
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import IQueue, IStore, KeyResult
@@ -63,6 +64,10 @@ class MessageQueries:
         self._dispatch = dispatch
         self._in_thread = in_thread
         self._max_unique = max_unique
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._max_unique = settings.store.default_query_max_num
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

@@ -25,6 +25,7 @@ from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pull.pull import Pulling
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
     SubscriptionGroupNotExist,
@@ -77,6 +78,10 @@ class ResetOffset:
         self._pulling = pulling
         self._dispatch = dispatch
         self._in_thread = in_thread
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.admin.test_runtime_info -*-
-"""The settings of a broker (request 26) and its state in figures (28), all as text.
+"""The state of a broker in figures (request 28), all as text.
 
 C{mqadmin brokerStatus} prints the figures, C{clusterList} takes some of them apart, and
 the official exporter loses all of them when a single one is missing or is written in
@@ -22,20 +22,16 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.pull.pull import MAX_COLD, Pulling
+from rocketbroker.broker.running_settings import RunningSettings
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.storage.group_commit import GroupCommit
-from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.properties import render
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import decode
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.disk_usage import DiskRoom, DiskUsage
 from rocketbroker.store.interfaces import IStore
-from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import VERSION, Command, response_to
-from rocketbroker.wire.fastjson import dumps
-from rocketbroker.wire.headers.admin import GetBrokerConfigResponseHeader
+from rocketbroker.wire.command import VERSION, Command
 
 #: The release of RocketMQ that this broker behaves like, as tools show it.
 VERSION_NAME: Final = "V5_3_3"
@@ -68,11 +64,11 @@ NO_POOL: Final = "2147483647"
 
 @final
 class RuntimeInfo:
-    """Answers requests 26 and 28."""
+    """Answers request 28."""
 
     def __init__(
         self,
-        settings: BrokerSettings,
+        running: RunningSettings,
         store: IStore,
         statistics: BrokerStats,
         group_commit: GroupCommit,
@@ -84,7 +80,7 @@ class RuntimeInfo:
         """
         @param others: figures of parts that are not always there.
         """
-        self._settings = settings
+        self._running = running
         self._store = store
         self._statistics = statistics
         self._group_commit = group_commit
@@ -93,23 +89,10 @@ class RuntimeInfo:
         self._in_thread = in_thread
         self._others = others
         self._started_ms = wall_ms()
-        self._version = DataVersion(timestamp=self._started_ms)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
-        table.register(RequestCode.GET_BROKER_CONFIG, self.settings)
         table.register(RequestCode.GET_BROKER_RUNTIME_INFO, self.respond)
-
-    def settings(self, connection: IConnection, request: Command) -> Command:
-        """Request 26: all settings as lines of a properties file, sorted."""
-        header = GetBrokerConfigResponseHeader(
-            version=dumps(self._version.to_json()).decode()
-        )
-        return response_to(
-            request,
-            ext=header.to_ext(),
-            body=render(self._settings.as_properties()).encode("utf-8"),
-        )
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
         """Request 28."""
@@ -148,7 +131,7 @@ class RuntimeInfo:
             "runningFlags": str(store.flags.bits),  # ours
             "runtime": lasted(self._wall_ms() - self._started_ms),
             "startAcceptSendRequestTimeStamp": str(
-                self._settings.broker.start_accept_send_request_time_stamp
+                self._running.current.broker.start_accept_send_request_time_stamp
             ),
         }
         for other in self._others:
@@ -158,7 +141,7 @@ class RuntimeInfo:
     def _queues(self) -> dict[str, str]:
         """The requests that wait for the disk: sends, and pulls of old messages."""
         options, group_commit, pulling = (
-            self._settings.broker,
+            self._running.current.broker,
             self._group_commit,
             self._pulling,
         )

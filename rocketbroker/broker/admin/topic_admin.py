@@ -33,6 +33,7 @@ from rocketbroker.broker.metadata.topics import (
     TopicTable,
 )
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import InvalidParameter, TopicNotExist
 from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
@@ -85,6 +86,10 @@ class TopicAdmin:
         self._slices = slices
         self._in_thread = in_thread
         self._announced = announced
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

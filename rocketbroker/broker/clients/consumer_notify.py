@@ -24,6 +24,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
@@ -55,12 +56,19 @@ class ConsumerNotify:
     def __init__(self, clock: IReactorTime, options: BrokerOptions) -> None:
         self.sent = 0
         self._clock = clock
-        self._enabled = options.notify_consumer_ids_changed_enable
-        self._at_once = options.real_time_notify_consumer_change
+        self._take(options)
         self._late: dict[str, ConsumerGroup] = {}
         # By name the groups that are notified soon; None: not changed since the last
         # notice.
         self._gathered: dict[str, ConsumerGroup | None] = {}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._take(settings.broker)
+
+    def _take(self, options: BrokerOptions) -> None:
+        self._enabled = options.notify_consumer_ids_changed_enable
+        self._at_once = options.real_time_notify_consumer_change
 
     def consumer_ids_changed(
         self, group: ConsumerGroup, member: IConnection | None = None

@@ -42,6 +42,7 @@ from rocketbroker.broker.metadata.topics import (
     TopicTable,
 )
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import InvalidParameter
 from rocketbroker.filtering import tags
 from rocketbroker.records.names import retry_topic
@@ -111,6 +112,10 @@ class Heartbeats:
         self._groups = groups
         self._consumers = consumers
         self._producers = producers
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

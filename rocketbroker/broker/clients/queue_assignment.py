@@ -28,6 +28,7 @@ from rocketbroker.broker.metadata.message_request_mode import (
 )
 from rocketbroker.broker.metadata.topics import READ, TopicTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     NoPermission,
     RequestCodeNotSupported,
@@ -94,6 +95,10 @@ class QueueAssignment:
         self._consumers = consumers
         self._modes = modes
         self._find_queues = find_queues
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import InvalidParameter
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
@@ -71,8 +72,13 @@ class QueueLocks:
         """
         self.count = 0
         self._seconds = seconds
-        self._needs_votes = strict and replicas // 2 + 1 > 1
+        self._needs_votes = needs_votes(strict, replicas)
         self._groups: dict[str, dict[MessageQueue, Lock]] = {}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        strict = settings.broker.lock_in_strict_mode
+        self._needs_votes = needs_votes(strict, settings.store.total_replicas)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -141,6 +147,11 @@ class QueueLocks:
         self.count -= 1
         if not locks:
             del self._groups[group]
+
+
+def needs_votes(strict: bool, replicas: int) -> bool:
+    """Whether a lock needs the votes of other brokers, of which there are none."""
+    return strict and replicas // 2 + 1 > 1
 
 
 def _read(request: Command) -> LockBatchBody:

@@ -26,6 +26,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     RemoteProtocolError,
     SubscriptionParseFailed,
@@ -182,6 +183,10 @@ class Filters:
         self._by_topic: dict[str, dict[str, Filter]] = {}
         self._size = 0
         self._logged: set[tuple[str, str]] = set()
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
 
     def get(self, topic: str, group: str) -> Filter | None:
         """A group's filter for a topic."""

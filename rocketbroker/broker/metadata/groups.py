@@ -20,6 +20,7 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.creation_limit import CreationLimit
 from rocketbroker.broker.metadata.topics import READ, loaded_version
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.names import SYSTEM_GROUP_PREFIX, group_problem, is_lmq
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
@@ -76,6 +77,11 @@ class GroupTable:
         }
         self._sorted = sorted(self._configs)
         self._forbidden: dict[str, dict[str, int]] = {}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        self.limit.most = settings.broker.rocketbroker_max_auto_groups
 
     def load(self) -> None:
         """I{Blocking.} Merge the file over the built-in groups."""

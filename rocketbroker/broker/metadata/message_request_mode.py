@@ -18,6 +18,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fields import Fields
 
@@ -73,6 +74,10 @@ class MessageRequestModes:
         self._pops = options.default_message_request_mode == POP
         self._file = file
         self._modes: dict[str, dict[str, RequestMode]] = {}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._pops = settings.broker.default_message_request_mode == POP
 
     def load(self) -> None:
         """I{Blocking.} Read the file; what makes no sense in it is left out."""

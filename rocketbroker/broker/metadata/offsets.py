@@ -21,6 +21,7 @@ from rocketbroker.broker.metadata import pending_resets
 from rocketbroker.broker.metadata.offset_texts import Offsets, OffsetTexts
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, ISlices
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.wire.bodies.topics import DataVersion
@@ -62,8 +63,7 @@ class OffsetTable:
         self.commits = 0
         self._saved_at = 0
         self._changes = 0
-        self._step = max(1, options.consumer_offset_update_version_step)
-        self._server_side = options.use_server_side_reset_offset
+        self._take(options)
         self._file = file
         self._slices = slices
         self._wall_ms = wall_ms
@@ -72,6 +72,14 @@ class OffsetTable:
         self._stale = self._texts.stale
         self._pull_offsets: Offsets = {}
         self.resets: pending_resets.Resets = {}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._take(settings.broker)
+
+    def _take(self, options: BrokerOptions) -> None:
+        self._step = max(1, options.consumer_offset_update_version_step)
+        self._server_side = options.use_server_side_reset_offset
 
     def load(self) -> None:
         """I{Blocking.} Read the file.

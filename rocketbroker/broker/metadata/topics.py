@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.creation_limit import CreationLimit
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RemoteProtocolError, TopicNotExist
 from rocketbroker.records.names import (
     AUTO_CREATE_TOPIC,
@@ -109,6 +110,24 @@ class TopicTable:
         #: Who waits for topics to be in the file.
         self._waiting: list[tuple[tuple[str, ...], Deferred[None]]] = []
         self._watchers: list[Callable[[list[str]], None]] = []
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        before, options = self._options, settings.broker
+        self._options = options
+        self.limit.most = options.rocketbroker_max_auto_topics
+        nums = options.default_topic_queue_nums
+        enabled = options.auto_create_topic_enable
+        if enabled and (
+            not before.auto_create_topic_enable
+            or (nums != before.default_topic_queue_nums)
+        ):
+            default = self._configs.get(AUTO_CREATE_TOPIC) or TopicConfig(
+                topic_name=AUTO_CREATE_TOPIC, perm=READ | WRITE | INHERIT
+            )
+            self.put(
+                [attrs.evolve(default, read_queue_nums=nums, write_queue_nums=nums)]
+            )
 
     def load(self) -> None:
         """I{Blocking.} Merge the file over the built-in topics.

@@ -26,6 +26,7 @@ from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.metadata.offsets import OffsetTable, broadcast_group
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.hot import PullFields
@@ -78,18 +79,26 @@ class BroadcastOffsets:
         @param seconds: the monotonic time.
         """
         self.refused = 0
-        self._enabled = options.enable_broadcast_offset_store
-        self.groups = consumers.broadcasting if self._enabled else frozenset[str]()
         self._store = store
         self._topics = topics
         self._consumers = consumers
         self._offsets = offsets
-        self._offline_seconds = options.broadcast_offset_expire_second
-        self._online_seconds = options.broadcast_offset_expire_max_second
         self._seconds = seconds
-        self._most = options.rocketbroker_max_broadcast_clients
+        self._take(options)
         self._places: dict[tuple[str, str], dict[str, Place]] = {}
         self._count = 0
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._take(settings.broker)
+
+    def _take(self, options: BrokerOptions) -> None:
+        self._enabled = options.enable_broadcast_offset_store
+        known = self._consumers.broadcasting
+        self.groups = known if self._enabled else frozenset[str]()
+        self._offline_seconds = options.broadcast_offset_expire_second
+        self._online_seconds = options.broadcast_offset_expire_max_second
+        self._most = options.rocketbroker_max_broadcast_clients
 
     def _client(
         self, connection: IConnection, fields: PullFields

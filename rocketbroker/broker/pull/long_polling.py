@@ -25,6 +25,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, ITurns
 from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.store.interfaces import (
@@ -130,12 +131,7 @@ class LongPolling:
         self._clock = clock
         self._store = store
         self._turns = turns
-        self._most = options.pull_thread_pool_queue_capacity
-        self._short_seconds = (
-            None
-            if options.long_polling_enable
-            else options.short_polling_time_mills / 1000.0
-        )
+        self._take(options)
         self._queues: dict[IQueue, dict[HeldPull, None]] = {}
         self._connections: dict[IConnection, dict[HeldPull, None]] = {}
         self._deadlines: list[tuple[float, int, HeldPull]] = []
@@ -145,9 +141,27 @@ class LongPolling:
         self._timer: IDelayedCall | None = None
         self.periodic = PeriodicWork(clock)
 
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._take(settings.broker)
+        for call in self.periodic.calls:
+            call.change(self._check_seconds())
+
+    def _take(self, options: BrokerOptions) -> None:
+        self._most = options.pull_thread_pool_queue_capacity
+        self._short_seconds = (
+            None
+            if options.long_polling_enable
+            else options.short_polling_time_mills / 1000.0
+        )
+
+    def _check_seconds(self) -> float:
+        """How often held pulls are looked through."""
+        return self._short_seconds or CHECK_SECONDS
+
     def start(self) -> None:
         """Begin the regular check."""
-        seconds = self._short_seconds or CHECK_SECONDS
+        seconds = self._check_seconds()
         self.periodic.every("check of held pulls", seconds, seconds, self.check)
 
     def stop(self) -> None:

@@ -46,6 +46,7 @@ from rocketbroker.broker.pull.pull_messages import (
 )
 from rocketbroker.broker.send.append_batcher import OVERLOAD, refuse
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
@@ -150,6 +151,11 @@ class Pulling:
         self._dispatch = dispatch
         self._in_thread = in_thread
         self._seconds = seconds
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        self._ordinary = ordinary_messages(settings.store)
 
     def found(self) -> int:
         """How many reads found something for the pull."""

@@ -19,6 +19,7 @@ from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import READ, TopicTable
 from rocketbroker.broker.pull.denied_pulls import ANY_TOPIC, DeniedPulls
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     FilterDataNotExist,
     FilterDataNotLatest,
@@ -182,6 +183,11 @@ class PullChecks:
         self._generations = (-1, -1)
         self._routes: dict[tuple[str, str, str | None, str | None], Route] = {}
         self._counts: dict[tuple[str, str], PullCounts] = {}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        self._routes.clear()
 
     def counters(self) -> list[PullCounts]:
         """What was pulled, by group and topic."""

@@ -13,6 +13,7 @@ import attrs
 from twisted.internet.defer import Deferred
 
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import error_of_response
 from rocketbroker.wire.bodies.registration import RegisterBrokerBody
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
@@ -86,6 +87,11 @@ class NameServerApi:
         self._options = options
         self._ha_address = ha_address
         self._seconds = options.register_broker_timeout_mills / 1000
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        self._seconds = settings.broker.register_broker_timeout_mills / 1000
 
     def register(self, server: str, batch: Batch) -> Deferred[KVTable | None]:
         """Request 103: topics of this broker.

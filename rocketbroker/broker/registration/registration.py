@@ -34,6 +34,7 @@ from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.broker.registration.name_server_api import Batch, NameServerApi
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
@@ -125,15 +126,37 @@ class Registration:
         if not self._name_servers:
             return succeed(None)
         self._topics.watch(self._topics_changed)
-        low, high = PERIOD_SECONDS
-        period = self._options.register_name_server_period / 1000
         self._call = self._periodic.every(
             "registration with name servers",
             FIRST_SECONDS,
-            min(max(period, low), high),
+            self._period_seconds(),
             self._period,
         )
         return self.register_all(forced=True)
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        before, self._options = self._options, settings.broker
+        if not self._running or not self._name_servers:
+            return
+        if self._call is not None:
+            self._call.change(self._period_seconds())
+        if before.broker_permission != self._options.broker_permission:
+            # Name servers take no topics at a version that they have.
+            self._topics.touch()
+            self._announcements += 1
+            number = self._announcements
+            self._under_way.add(number)
+            self._send_all(
+                server
+                for server in self._name_servers
+                if server not in self.unreachable
+            ).addCallback(self._announced_to_all, number)
+
+    def _period_seconds(self) -> float:
+        low, high = PERIOD_SECONDS
+        period = self._options.register_name_server_period / 1000
+        return min(max(period, low), high)
 
     def stop(self) -> Deferred[None]:
         """Take this broker off the name servers; fires when they know or failed."""

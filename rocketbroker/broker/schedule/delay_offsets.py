@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import loaded_version
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.levels import MAX_LEVELS
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.bodies.topics import DataVersion
@@ -41,6 +42,10 @@ class DelayOffsets:
         self._offsets: dict[int, int] = {}
         self._changes = 0
         self._changed = False
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._step = max(1, settings.broker.delay_offset_update_version_step)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

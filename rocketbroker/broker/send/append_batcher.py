@@ -30,6 +30,7 @@ from twisted.logger import Logger
 from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     BrokerError,
     MessageIllegal,
@@ -229,6 +230,11 @@ class AppendBatcher:
         self._max_bytes = max_bytes
         self._appended = appended
         self._seconds = seconds
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._max_waiting = settings.broker.send_thread_pool_queue_capacity
+        self._max_bytes = settings.store.max_message_size
 
     def is_full(self) -> bool:
         """Whether no other send may be taken now."""

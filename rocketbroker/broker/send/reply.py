@@ -35,9 +35,16 @@ from rocketbroker.broker.send.append_batcher import (
     AppendBatcher,
     QueueSends,
 )
-from rocketbroker.broker.send.send import NOT_FOR_CLIENTS, wants_disk
-from rocketbroker.broker.send.send_checks import SendChecks, fields_of, header_of
+from rocketbroker.broker.send.send import NOT_FOR_CLIENTS
+from rocketbroker.broker.send.send_checks import (
+    SendChecks,
+    fields_of,
+    header_of,
+    region_of,
+    wants_disk,
+)
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, SystemFailure
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
@@ -93,14 +100,19 @@ class Replies:
         self._batcher = batcher
         self._lmqs = lmqs
         self._counter = counter
-        self._stores = options.store_reply_message_enable
         self._store_host = store_host
         self._wall_ms = wall_ms
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
-        self._added = {
-            "MSG_REGION": options.region_id,
-            "TRACE_ON": "true" if options.trace_on else "false",
-        }
+        self._take(options)
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._checks.configure(settings)
+        self._take(settings.broker)
+
+    def _take(self, options: BrokerOptions) -> None:
+        self._stores = options.store_reply_message_enable
+        self._added = region_of(options)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

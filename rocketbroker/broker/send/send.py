@@ -54,12 +54,12 @@ from rocketbroker.broker.send.send_checks import (
     is_half,
     is_hot,
     ordinary_tag_code,
+    region_of,
+    wants_disk,
 )
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import (
-    MessageIllegal,
-    SystemFailure,
-)
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.errors import MessageIllegal, SystemFailure
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import UniqueKeys, offset_id
@@ -140,15 +140,7 @@ class Sending:
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
         self._synchronous = batcher.synchronous
         self._bounded = batcher.synchronous
-        self._added = {
-            "MSG_REGION": options.region_id,
-            "TRACE_ON": "true" if options.trace_on else "false",
-            "CLUSTER": options.broker_cluster_name,
-        }
-        self._added_bytes = properties.encode(self._added)
-        added_text = properties.to_text(self._added)
-        #: What follows properties that do not end with their separator, and that do.
-        self._added_after = "\x02" + added_text, added_text
+        self._take(options)
         #: What stood behind the last unique key, all of it ordinary, and its tag code:
         #: what one producer sends mostly differs in no more than its keys.
         self._tail = ""
@@ -156,6 +148,32 @@ class Sending:
         self._generation = -1
         self._ready: dict[str, dict[int, QueueSends]] = {}
         self._counted: dict[tuple[str, int, str], QueueSends] = {}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = options = settings.broker
+        self._max_bytes = settings.store.max_message_size
+        self._checks.configure(settings)
+        self._take(options)
+        for (_, queue_id, _), sends in self._counted.items():
+            sends.start = self._answer_start(queue_id)
+        # What was approved is looked at anew, the permission above all.
+        self._ready.clear()
+
+    def _take(self, options: BrokerOptions) -> None:
+        """Make what is added to each message."""
+        self._added = {**region_of(options), "CLUSTER": options.broker_cluster_name}
+        self._added_bytes = properties.encode(self._added)
+        added_text = properties.to_text(self._added)
+        #: What follows properties that do not end with their separator, and that do.
+        self._added_after = "\x02" + added_text, added_text
+
+    def _answer_start(self, queue_id: int) -> bytes:
+        """The first part of the answers to sends to a queue."""
+        options = self._options
+        return send_answer_start(
+            options.region_id, options.trace_on, queue_id, self._store_host
+        )
 
     def register(self, table: IResponderTable) -> None:
         """Answer sends on a port."""
@@ -256,7 +274,7 @@ class Sending:
         own = text.encode()
         try:
             self._lmqs.check_batch(body)
-            parts = split(body, self._batch_properties(own))
+            parts = split(body, properties.joined(own, self._added_bytes))
         except MessageIllegal:
             return False
         self.hot_sends += 1
@@ -439,12 +457,8 @@ class Sending:
         for name in self._added:
             own.pop(name, None)
         text = properties.encode(own)
-        parts = split(body, self._batch_properties(text))
+        parts = split(body, properties.joined(text, self._added_bytes))
         return self._batch_draft(connection, fields, text, parts, sends, None)
-
-    def _batch_properties(self, own: bytes) -> bytes:
-        """What each message of a batch has, before its own properties."""
-        return properties.joined(own, self._added_bytes)
 
     def _batch_draft(
         self,
@@ -476,23 +490,10 @@ class Sending:
         sends = self._counted.get(key)
         queue = self._store.queue(topic, queue_id)
         if sends is None or sends.queue is not queue:
-            start = send_answer_start(
-                self._options.region_id,
-                self._options.trace_on,
-                queue_id,
-                self._store_host,
-            )
+            start = self._answer_start(queue_id)
             is_system = self._topics.is_system(topic)
             fresh = QueueSends(queue, topic, message_type, start, is_system)
             if sends is not None:
                 fresh.go_on_from(sends)
             sends = self._counted[key] = fresh
         return sends
-
-
-def wants_disk(own: str) -> bool:
-    """Whether a message's sender waits for the disk: property WAIT is not false."""
-    return (
-        "WAIT\x01false" not in own
-        or properties.parse(own).get("WAIT", "true").lower() == "true"
-    )

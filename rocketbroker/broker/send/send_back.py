@@ -49,6 +49,7 @@ from rocketbroker.broker.send.dead_letters import (
     max_reconsumed,
 )
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     NoPermission,
     SubscriptionGroupNotExist,
@@ -133,6 +134,11 @@ class SendBack:
         self._reading = DeferredSemaphore(MAX_READ)
         self._max_waiting = options.send_thread_pool_queue_capacity
         self._next_queue = 0
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        self._max_waiting = settings.broker.send_thread_pool_queue_capacity
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

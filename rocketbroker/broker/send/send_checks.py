@@ -15,6 +15,7 @@ from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topic_attributes import CLEANUP_POLICY, COMPACTION
 from rocketbroker.broker.metadata.topics import WRITE, TopicTable, has_batch_queues
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
     MessageIllegal,
@@ -23,7 +24,7 @@ from rocketbroker.errors import (
     SystemFailure,
     TopicNotExist,
 )
-from rocketbroker.records import names
+from rocketbroker.records import names, properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.sysflags import (
     COMPRESSED,
@@ -123,14 +124,18 @@ class SendChecks:
         self._options = options
         self._max_bytes = max_bytes
         self._wall_ms = wall_ms
-        self._accept_after = options.start_accept_send_request_time_stamp
         self._next_queue = 0
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        self._max_bytes = settings.store.max_message_size
 
     def topic(self, fields: SendFields) -> TopicConfig:
         """The topic's settings; it is created if that is allowed."""
         topic, options = fields.b, self._options
-        if self._wall_ms() < self._accept_after:
-            until = self._accept_after
+        until = options.start_accept_send_request_time_stamp
+        if self._wall_ms() < until:
             raise SystemFailure(f"broker unable to service, until {until} ms")
         config = self._topics.config(topic)
         if (
@@ -288,3 +293,19 @@ def ordinary_tag_code(own: str, head: str, tail: str) -> int | None:
         return None
     tags = rest.partition("\x02")[0]
     return tag_code(tags) if tags else None
+
+
+def wants_disk(own: str) -> bool:
+    """Whether a message's sender waits for the disk: property WAIT is not false."""
+    return (
+        "WAIT\x01false" not in own
+        or properties.parse(own).get("WAIT", "true").lower() == "true"
+    )
+
+
+def region_of(options: BrokerOptions) -> dict[str, str]:
+    """What the broker adds to each message and to each answer of a send."""
+    return {
+        "MSG_REGION": options.region_id,
+        "TRACE_ON": "true" if options.trace_on else "false",
+    }

@@ -23,9 +23,10 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.remoting.periodic import PeriodicWork
+from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.running_flags import NOT_APPENDABLE
 from rocketbroker.wire.codes import RequestCode
@@ -67,6 +68,7 @@ class Cleanup:
         self._stopped = False
         self._removed = (0, 0)
         self._hanging = ""
+        self._rounds: PeriodicCall | None = None
         self._working: set[Deferred[None]] = set()
         self._pause: IDelayedCall | None = None
 
@@ -74,7 +76,15 @@ class Cleanup:
         """Begin."""
         every = self.periodic.every
         every("look at the disks", LOOK_SECONDS, LOOK_SECONDS, self._look)
-        every("cleaning of the store", FIRST_ROUND_SECONDS, self._seconds, self._round)
+        self._rounds = every(
+            "cleaning of the store", FIRST_ROUND_SECONDS, self._seconds, self._round
+        )
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._seconds = settings.store.clean_resource_interval / 1000.0
+        if self._rounds is not None:
+            self._rounds.change(self._seconds)
 
     def stop(self) -> Deferred[None]:
         """End; fires when no thread works for it any more."""

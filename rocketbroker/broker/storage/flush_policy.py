@@ -45,6 +45,10 @@ class FlushPolicy:
         self._flushed_ms = self._now_ms()
         self._queues_ms: int | None = None
 
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
+        self._options = options
+
     def _now_ms(self) -> int:
         # Rounded: a call that comes each 200 ms is to find 200 ms and not 199.
         return round(self._clock.seconds() * 1000)

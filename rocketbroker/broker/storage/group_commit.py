@@ -23,6 +23,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Draft, IStore
 from rocketbroker.wire.codes import ResponseCode
@@ -39,11 +40,14 @@ RETRY_SECONDS: Final = 0.1
 class _Group:
     """The drafts of one turn that wait for the disk together."""
 
-    __slots__ = ("deadline", "drafts", "end", "over", "settle", "size")
+    __slots__ = ("begun", "deadline", "drafts", "end", "over", "settle", "size")
 
-    def __init__(self, drafts: list[Draft], settle: Settle, deadline: float) -> None:
+    def __init__(
+        self, drafts: list[Draft], settle: Settle, begun: float, deadline: float
+    ) -> None:
         self.drafts = drafts
         self.settle = settle
+        self.begun = begun
         self.deadline = deadline
         self.over: list[Deferred[None]] = []
         self.end = drafts[-1].end
@@ -90,12 +94,16 @@ class GroupCommit:
         self._retry: IDelayedCall | None = None
         self._observers: list[Callable[[], None]] = []
 
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on; who waits already keeps his time."""
+        self._timeout = settings.store.sync_flush_timeout / 1000.0
+
     def waiting_ms(self) -> int:
         """For how many ms the draft that waits for longest has waited; 0 if none."""
         if not self._groups:
             return 0
-        begin = self._groups[0].deadline - self._timeout
-        return max(0, int((self._clock.seconds() - begin) * 1000))
+        begun = self._groups[0].begun
+        return max(0, int((self._clock.seconds() - begun) * 1000))
 
     def on_flush(self, observer: Callable[[], None]) -> None:
         """Call C{observer} after each flush that succeeded."""
@@ -108,7 +116,7 @@ class GroupCommit:
         @param settle: called once for all of them, with SUCCESS or FLUSH_DISK_TIMEOUT.
         """
         now = self._clock.seconds()
-        group = _Group(drafts, settle, now + self._timeout)
+        group = _Group(drafts, settle, now, now + self._timeout)
         self._groups.append(group)
         self.waiting += len(drafts)
         self.waiting_bytes += group.size

@@ -28,6 +28,7 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
 from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
@@ -107,23 +108,35 @@ class StoreScheduler:
         self._running: dict[str, Deferred[None]] = {}
         self._timing = FlushPolicy(clock, store, options, group_commit)
         self._options = options
+        self._flushes: list[PeriodicCall] = []
         self._group_commit = group_commit
         self.periodic = PeriodicWork(clock)
         group_commit.on_flush(self.appended)
 
     def start(self) -> None:
         """Begin all regular work; the next segment is made now."""
-        options, timing = self._options, self._timing
+        log, queues = flush_seconds(self._options)
+        call = self._every("flush of consume queues", queues, self._flush_queues)
+        self._flushes.append(call)
         if not self._group_commit.synchronous:
-            seconds = options.flush_interval_commit_log / 1000.0
-            self._every("flush of the commit log", seconds, timing.flush)
-        seconds = options.flush_interval_consume_queue / 1000.0
-        self._every("flush of consume queues", seconds, self._flush_queues)
+            call = self._every("flush of the commit log", log, self._timing.flush)
+            self._flushes.append(call)
         self._every("allocation of segments", ALLOCATE_SECONDS, self._allocate)
         self._every("report of findings", FINDINGS_SECONDS, self._log_findings)
         self._allocate()
         self.appended()
         self._index_later()
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.store
+        self._timing.configure(settings.store)
+        log, queues = flush_seconds(settings.store)
+        for call, seconds in zip(self._flushes, (queues, log), strict=False):
+            call.change(seconds)
+        if self._index_soon is None:
+            # An index that is wanted again has to catch up.
+            self._index_later()
 
     def _every(
         self, name: str, seconds: float, step: Callable[[], None]
@@ -255,3 +268,11 @@ class StoreScheduler:
         self._log.error(
             "The store's step {step} failed: {reason}", step=step, reason=reason
         )
+
+
+def flush_seconds(options: StoreOptions) -> tuple[float, float]:
+    """The times between flushes of the log, and of the queues."""
+    return (
+        options.flush_interval_commit_log / 1000.0,
+        options.flush_interval_consume_queue / 1000.0,
+    )

@@ -172,6 +172,13 @@ class CheckBack:
         self._round: Deferred[None] = succeed(None)
         self._stopped = False
 
+    def configure(self, options: BrokerOptions, reserved_ms: int) -> None:
+        """Obey these settings from now on."""
+        before = self._interval()
+        self._options, self._reserved_ms = options, reserved_ms
+        if "round" in self._calls and self._interval() != before:
+            self._calls["round"].reset(self._interval())
+
     # Start and stop.
 
     def load(self) -> None:

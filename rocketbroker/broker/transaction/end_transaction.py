@@ -42,6 +42,7 @@ from rocketbroker.broker.transaction.open_transactions import (
     OpenTransactions,
 )
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import IllegalOperation, ServiceNotAvailable, SystemFailure
 from rocketbroker.records.names import HALF_TOPIC
 from rocketbroker.records.properties import (
@@ -114,6 +115,11 @@ class EndTransaction:
         self._max_bytes = max_bytes
         self._wall_ms = wall_ms
         self._in_thread = in_thread
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        self._max_bytes = settings.store.max_message_size
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

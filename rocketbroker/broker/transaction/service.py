@@ -19,7 +19,7 @@ broker and back with its open transactions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -45,11 +45,10 @@ from rocketbroker.broker.transaction.open_transactions import (
 )
 from rocketbroker.broker.transaction.resume_check import ResumeCheck
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.store.interfaces import IStore
-
-_HOUR_MS: Final = 3_600_000
 
 
 @final
@@ -119,7 +118,7 @@ class Transactions:
             scheduler.appended,
             scheduler.dispatch,
             options,
-            store_options.file_reserved_time * _HOUR_MS,
+            reserved_ms(store_options),
             store_host,
             wall_ms,
             in_thread,
@@ -134,6 +133,11 @@ class Transactions:
             scheduler.appended,
             in_thread,
         )
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self.ends.configure(settings)
+        self.checks.configure(settings.broker, reserved_ms(settings.store))
 
     def load(self) -> None:
         """I{Blocking.} Find the open transactions; the store and the offsets are open.
@@ -160,3 +164,8 @@ class Transactions:
         """Put into the table of offsets how far the checks are; write the counts."""
         self.checks.save()
         self.counts.save()
+
+
+def reserved_ms(options: StoreOptions) -> int:
+    """How long the log is kept."""
+    return options.file_reserved_time * 3_600_000

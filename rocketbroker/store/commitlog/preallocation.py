@@ -43,6 +43,10 @@ class Preallocation:
     ) -> None:
         self._segments = segments
         self._positions = positions
+        self.configure(options)
+
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
         self._warms = options.warm_maped_file_enable
         self._sync_pages = 0
         if options.flush_disk_type == "SYNC_FLUSH":

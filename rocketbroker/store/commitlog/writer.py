@@ -164,10 +164,7 @@ class CommitLog:
         self._append_lock = append_lock
         self._wall_ms = wall_ms
         self._store_host = store_host
-        self._max_body = max_body
-        most = segments.size - FILLER_BYTES
-        self._max_record = min(max_body + BESIDE_BODY, most)
-        self._limits = max_body, self._max_record, most
+        self.limit(max_body)
         # Decided here once, so that an append need not.
         self._encode = encode_with_crc if append_crc else encode
         self._arrange = _by_queue_with_crc if append_crc else by_queue
@@ -175,6 +172,13 @@ class CommitLog:
         self._in_batches = 0
         self._wants_segment = False
         self._without_hint = False
+
+    def limit(self, max_body: int) -> None:
+        """Append no larger bodies from now on."""
+        self._max_body = max_body
+        most = self.segments.size - FILLER_BYTES
+        self._max_record = min(max_body + BESIDE_BODY, most)
+        self._limits = max_body, self._max_record, most
 
     # Append.
 

@@ -126,8 +126,7 @@ class Index:
         self._slots = max(1, options.max_hash_slot_num)
         # Number 0 is no entry, and a file without any would be full at once.
         self._numbers = max(2, options.max_index_num)
-        self._enabled = options.message_index_enable
-        self._max_found = options.max_msgs_num_batch
+        self.configure(options)
         self._segments = segments
         self._positions = positions
         self._wall_ms = wall_ms
@@ -147,6 +146,11 @@ class Index:
         self.entered = 0
         self.failures = 0
         self.report: list[str] = []
+
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
+        self._enabled = options.message_index_enable
+        self._max_found = options.max_msgs_num_batch
 
     # Starting.
 

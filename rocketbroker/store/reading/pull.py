@@ -95,8 +95,13 @@ class Reading:
         self._corruption_log = corruption_log
         self._segments = segments
         self._positions = positions
+        self._memory_bytes = memory_bytes
+        self.configure(options)
+
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
         self._hot_bytes = (
-            memory_bytes * options.access_message_in_memory_max_ratio // 100
+            self._memory_bytes * options.access_message_in_memory_max_ratio // 100
         )
         self.scan_bytes = options.max_filter_message_size
         self.max_files = options.travel_cq_file_num_when_get_message

@@ -102,6 +102,14 @@ class Cleaner:
         self._space = space
         self._wall_ms = wall_ms
         self._hour_of = hour_of
+        self.configure(options)
+        self._hanging_since_ms = 0
+        self._manual = 0
+        #: Where the log began when the queues were last looked through.
+        self._followed = 0
+
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
         self._hours = parse_hours(options.delete_when)
         self._reserved_ms = options.file_reserved_time * _HOUR_MS
         self._max_removed = options.delete_file_batch_max
@@ -109,10 +117,6 @@ class Cleaner:
         self._pause = options.delete_commit_log_files_interval
         self._queue_pause = options.delete_consume_queue_files_interval
         self._hanging_ms = options.redelete_hanged_file_interval
-        self._hanging_since_ms = 0
-        self._manual = 0
-        #: Where the log began when the queues were last looked through.
-        self._followed = 0
 
     def expire_now(self) -> None:
         """See L{ICleaner.expire_now}."""

@@ -54,7 +54,7 @@ class RuntimeInfoTests(SynchronousTestCase):
         if threads:
             # The figures are read at once although other reads wait.
             RuntimeInfo(
-                rig.settings,
+                rig.broker.running,
                 rig.store,
                 rig.statistics,
                 rig.group_commit,
