@@ -74,11 +74,13 @@ class QueueReader:
         return self.row.read(offset * SIZE, count * SIZE)
 
     def entry(self, offset: int) -> tuple[int, int, int] | None:
-        """One entry; None if its file cannot be read, or is missing."""
+        """One entry; None if there is none, or its file cannot be read or is
+        missing."""
         try:
-            return self.entries(offset, 1)[0]
+            entries = self.entries(offset, 1)
         except StoreError:
             return None
+        return entries[0] if entries else None
 
     def behind_file(self, offset: int) -> int:
         """The first offset behind the file that holds an entry."""

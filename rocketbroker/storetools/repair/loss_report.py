@@ -62,10 +62,10 @@ class LossReport:
     ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
         ends = {}
         positions = {}
-        for queue in raw_queues(reader.files, self._root):
-            key = queue.topic, queue.queue_id
+        for key, queue in raw_queues(reader.files, self._root).items():
+            last = queue.entry(queue.end - 1)
             ends[key] = queue.end
-            positions[key] = queue.place(queue.end - 1)[0]
+            positions[key] = last[0] if last is not None else 0
         for key in queues_in(reader.files, os.path.join(self._root, BATCHES)):
             ends[key] = max(BatchQueueReader(reader, *key).span()[1], ends.get(key, 0))
         return ends, positions

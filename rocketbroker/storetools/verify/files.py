@@ -25,12 +25,12 @@ import contextlib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
+from rocketbroker.records.entries import FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
@@ -41,6 +41,8 @@ from rocketbroker.store.consumequeue.table import FOLDER
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.reader.file_sequence import FileSequence
+from rocketbroker.store.reader.queue import QueueReader
+from rocketbroker.store.reader.unreadable import Unreadable
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.storetools.verify.lookup import queues_in
@@ -195,7 +197,8 @@ class FileVerification:
         path = os.path.join(folder, segment_name(first))
         text = "the log began here when the store was stopped; now its files begin at "
         text += str(reader.lowest)
-        if is_begin_lost(raw_queues(reader.files, reader.root), first, reader.lowest):
+        queues = raw_queues(reader.files, reader.root).values()
+        if is_begin_lost(queues, first, reader.lowest):
             self._report(Fault("file", path, first, text))
             return
         text += "; another broker has removed some by age, or they are lost"
@@ -229,63 +232,35 @@ class FileVerification:
         return is_known and ends.is_undeleted and ends.end_of(topic, queue_id) > 0
 
 
-@final
-class RawQueue:
-    """One queue.
-
-    @ivar start: its first offset.
-    @ivar end: the offset behind its last entry.
-    @ivar per_file: how many entries each of its files has.
-    """
-
-    def __init__(self, files: IFiles, root: str, topic: str, queue_id: int) -> None:
-        self.topic = topic
-        self.queue_id = queue_id
-        folder = os.path.join(root, FOLDER, topic, str(queue_id))
-        self._row = FileSequence(files, folder, SIZE)
-        self.start = self._row.start // SIZE
-        self.per_file = self._row.size // SIZE
-        low, high = self.start, self._row.end // SIZE
-        while low < high:
-            middle = (low + high) // 2
-            if self.place(middle)[1] > 0:
-                low = middle + 1
-            else:
-                high = middle
-        self.end = low
-
-    def place(self, offset: int) -> tuple[int, int]:
-        """The position and size that an entry says; a filler's if it cannot be read."""
-        try:
-            data = self._row.read(offset * SIZE, SIZE)
-        except StoreError:
-            return 0, FILLED_SIZE
-        position, size, _ = ENTRY.unpack(data if len(data) == SIZE else bytes(SIZE))
-        return position, size
+def raw_queues(files: IFiles, root: str) -> dict[tuple[str, int], QueueReader]:
+    """All queues that are not of other topics' messages, each to its last entry,
+    whether that leads anywhere."""
+    found = {}
+    for topic, queue_id in sorted(queues_in(files, os.path.join(root, FOLDER))):
+        if not topic.startswith(SHARED_PREFIX):
+            folder = os.path.join(root, FOLDER, topic, str(queue_id))
+            queue = QueueReader(files, folder, Unreadable())
+            queue.bound(0, None)
+            found[topic, queue_id] = queue
+    return found
 
 
-def raw_queues(files: IFiles, root: str) -> list[RawQueue]:
-    """All queues that are not of other topics' messages."""
-    return [
-        RawQueue(files, root, topic, queue_id)
-        for topic, queue_id in sorted(queues_in(files, os.path.join(root, FOLDER)))
-        if not topic.startswith(SHARED_PREFIX)
-    ]
-
-
-def is_begin_lost(queues: Sequence[RawQueue], first: int, lowest: int) -> bool:
+def is_begin_lost(queues: Iterable[QueueReader], first: int, lowest: int) -> bool:
     """Whether a queue has a file that would have been removed with the log's.
 
     @param first: where the log has begun.
     @param lowest: where it begins now.
     """
 
-    def leads_before(queue: RawQueue, offset: int) -> bool:
-        position, size = queue.place(offset)
+    def leads_before(queue: QueueReader, offset: int) -> bool:
+        entry = queue.entry(offset)
+        if entry is None:
+            return False
+        position, size, _ = entry
         return 0 < size < FILLED_SIZE and first <= position < lowest
 
     for queue in queues:
-        last = queue.start + queue.per_file - 1
+        last = queue.start + queue.file_size // SIZE - 1
         # Another file has to follow; and one entry alone may be corrupt.
         if last < queue.end - 1 and all(
             leads_before(queue, offset) for offset in (last - 1, last)

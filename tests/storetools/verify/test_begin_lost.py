@@ -36,7 +36,7 @@ class BeginTests(SynchronousTestCase):
             file = disk.open(path, create=True)
             file.pwrite(content.ljust(PER_FILE * SIZE, b"\0"), 0)
             file.close()
-        return is_begin_lost(raw_queues(disk, "/s"), 5_000, LOWEST)
+        return is_begin_lost(raw_queues(disk, "/s").values(), 5_000, LOWEST)
 
     def test_wholeFile(self) -> None:
         """They are where the whole first file of a queue leads into what is missing."""
