@@ -92,7 +92,8 @@ class PrometheusTests(SynchronousTestCase):
         raise AssertionError(f"no series for {expression}")
 
     def test_scrape(self) -> None:
-        """Both targets are up; counters have RocketMQ's names and our numbers."""
+        """Both targets are up, and timers of both are timed; counters have RocketMQ's
+        names and our numbers."""
         with Client(Settings(self.cluster.names)) as client:
             producer = Producer(client)
             for number in range(7):
@@ -104,6 +105,7 @@ class PrometheusTests(SynchronousTestCase):
         self.assertEqual(labels["node_id"], "broker-a")
         self.query("rocketmq_storage_dispatch_behind_bytes == 0")
         self.query("rocketbroker_namesrv_brokers == 1")
+        self.query('count(rocketbroker_longest_turn_seconds{work="timers"}) == 2')
 
     def test_dashboard(self) -> None:
         """Each query of the dashboard finds something where something happened; each
