@@ -36,7 +36,7 @@ class Progress:
         self._unit = unit
         self._say = say
         self._clock = clock
-        self._begun = self._told = clock()
+        self._begun = self._shown = clock()
 
     def add(self, more: int) -> None:
         """So much more was walked."""
@@ -46,9 +46,9 @@ class Progress:
         """So much was walked since the beginning."""
         self.done = done
         now = self._clock()
-        if now - self._told < PROGRESS_SECONDS:
+        if now - self._shown < PROGRESS_SECONDS:
             return
-        self._told = now
+        self._shown = now
         rate = done / (now - self._begun)
         total = max(self.total, done)
         share = done * 100 // max(total, 1)

@@ -412,7 +412,7 @@ class Pulling:
                 self._answer(pull, code, moved(queue, reset))
                 return
         if pull.route.matches is None:
-            # As good as always; a third of what a wake-up costs otherwise.
+            # What woke it is nearly always in memory; the way below costs more.
             most, size = limits(pull.fields, self._ordinary)
             result = self._store.read_warm(queue, offset, most, size)
             if result is not None:

@@ -365,9 +365,9 @@ class CountTests(CheckCase):
             max_counted=2,
         )
 
-    def pull(self, group: str) -> None:
+    def pull(self, group: str, topic: str = "T") -> None:
         """A group takes one message."""
-        fields = PullFields(group, "T", 0, 0, 1, SUBSCRIPTION, subscription="*")
+        fields = PullFields(group, topic, 0, 0, 1, SUBSCRIPTION, subscription="*")
         route, _ = self.checks.check(self.rig.connection, fields)
         route.counts.messages += 1
 
@@ -383,6 +383,15 @@ class CountTests(CheckCase):
         self.pull("G3")
         self.assertEqual(self.counted(), [("G2", 1), ("G3", 1)])
         self.assertEqual(self.checks.forgotten_messages, 1)
+
+    def test_goneSystem(self) -> None:
+        """Messages of topics of the system are no part of the sum."""
+        self.pull("G1", "SELF_TEST_TOPIC")
+        self.pull("G2")
+        self.rig.groups.delete("G1")
+        self.pull("G3")
+        self.assertEqual(self.counted(), [("G2", 1), ("G3", 1)])
+        self.assertEqual(self.checks.forgotten_messages, 0)
 
     def test_tooMany(self) -> None:
         """Without one, all begin at 0 again."""
