@@ -1,4 +1,4 @@
-"""The Java broker, with a store that others use before and after it."""
+"""The Java broker and name server: processes beside ours, for a test."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
 from twisted.trial.unittest import SkipTest
 
@@ -30,24 +31,29 @@ OPEN = [
 ]
 
 
-def jars(version: str) -> Path:
-    """The folder with all that a broker consists of."""
-    target = PROJECT / "target" / f"broker-{version}"
+def jars(version: str, name: str) -> Path:
+    """The folder with all that a server consists of."""
+    target = PROJECT / "target" / f"{name}-{version}"
     stamp = target / "complete"
     newest = (PROJECT / "pom.xml").stat().st_mtime
     with building():
         if not stamp.exists() or stamp.stat().st_mtime < newest:
-            artifact = "-Drocketmq.artifact=rocketmq-broker"
+            artifact = f"-Drocketmq.artifact=rocketmq-{name}"
             maven(version, target, artifact, "dependency:copy-dependencies")
             stamp.touch()
     return target / "lib"
 
 
-class JavaBroker:
-    """One `java BrokerStartup -c FILE`.
+class JavaServer:
+    """One `java STARTUP -c FILE`.
 
+    @ivar name: of the artifact, and of its logs.
+    @ivar main: the class that starts it.
     @ivar home: where its logs are.
     """
+
+    name: ClassVar[str]
+    main: ClassVar[str]
 
     def __init__(
         self,
@@ -63,17 +69,17 @@ class JavaBroker:
         if reason is not None:
             raise SkipTest(reason)
         self.home = folder
-        self._jars = jars(version)
+        self._jars = jars(version, self.name)
         self._options = options
-        self._file = folder / "broker.conf"
+        self._file = folder / f"{self.name}.conf"
         (folder / "conf").mkdir(parents=True)
         all_of_them = {**settings, "rocketmqHome": folder}
         self._file.write_text("".join(f"{k}={v}\n" for k, v in all_of_them.items()))
         # 4.9 does not start without it.
-        (folder / "conf" / "logback_broker.xml").write_text(
+        (folder / "conf" / f"logback_{self.name}.xml").write_text(
             '<configuration><appender name="file" class="ch.qos.logback.core.'
-            f'FileAppender"><file>{folder}/logs/broker.log</file><encoder><pattern>'
-            "%d %level %logger - %m%n</pattern></encoder></appender>"
+            f'FileAppender"><file>{folder}/logs/{self.name}.log</file><encoder>'
+            "<pattern>%d %level %logger - %m%n</pattern></encoder></appender>"
             '<root level="INFO"><appender-ref ref="file"/></root></configuration>'
         )
         self._process: subprocess.Popen[bytes] | None = None
@@ -94,7 +100,7 @@ class JavaBroker:
                     f"-Duser.home={self.home}",
                     "-cp",
                     f"{self._jars}/*",
-                    "org.apache.rocketmq.broker.BrokerStartup",
+                    f"org.apache.rocketmq.{self.name}.{self.main}",
                     "-c",
                     str(self._file),
                 ],
@@ -107,7 +113,7 @@ class JavaBroker:
                 return time.monotonic() - begun
             time.sleep(0.005)
         self.stop(signal.SIGKILL)
-        raise RuntimeError(f"the Java broker is not ready:\n{self.output()[-4000:]}")
+        raise RuntimeError(f"Java's {self.name} is not ready:\n{self.output()[-4000:]}")
 
     @property
     def pid(self) -> int:
@@ -132,3 +138,17 @@ class JavaBroker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+class JavaBroker(JavaServer):
+    """The broker."""
+
+    name = "broker"
+    main = "BrokerStartup"
+
+
+class JavaNameServer(JavaServer):
+    """The name server."""
+
+    name = "namesrv"
+    main = "NamesrvStartup"

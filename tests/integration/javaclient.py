@@ -97,7 +97,9 @@ class JavaClient:
         if reason is not None:
             raise SkipTest(reason)
         path = build(version)
-        quiet = folder / "quiet.xml"
+        # Where the command line of 4.9 wants it.
+        quiet = folder / "conf" / "logback_tools.xml"
+        quiet.parent.mkdir(exist_ok=True)
         quiet.write_text('<configuration><root level="OFF"/></configuration>')
         self._errors = open(folder / f"java-{version}.log", "wb")  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -106,6 +108,7 @@ class JavaClient:
                 *QUICK,
                 "-Xmx256m",
                 f"-Duser.home={folder}",
+                f"-Drocketmq.home.dir={folder}",
                 f"-Dlogback.configurationFile={quiet}",
                 f"-Drmq.logback.configurationFile={quiet}",
                 "-cp",
@@ -116,6 +119,7 @@ class JavaClient:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            cwd=folder,
             text=True,
             encoding="utf-8",
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from rocketbroker.wire.command import BINARY
+from rocketbroker.wire.command import BINARY, Command
+from rocketbroker.wire.fastjson import dumps, loads
 from tests.integration.questions import (
     Ext,
     group_body,
@@ -154,6 +156,71 @@ def resets(side: Side) -> None:
     side.ask("nobody", 223, of("group=ResetG topic=ResetT"))
 
 
+def tables(side: Side) -> None:
+    """What only tools ask: queues as they are stored, groups, producers, files."""
+    for topic in ("ToolT", "ToolU"):
+        make_topic(side, topic)
+    make_group(side, "ToolG")
+    at = store(side, "ToolT", 3, i=properties(UNIQ_KEY="K", TAGS="a"))
+    store(side, "ToolU")
+    beat = heartbeat("c1", "ToolG", "ToolT", "a || b")
+    side.quietly(34, {}, {**beat, "producerDataSet": [{"groupName": "ToolP"}]})
+    side.quietly(15, of("consumerGroup=ToolG topic=ToolT queueId=0 commitOffset=1"))
+    queue = of("topic=ToolT queueId=0 index=0 count=2")
+    for more in (
+        "", "consumerGroup=ToolG", "consumerGroup=NoSuch", "index=2 count=9", "count=0",
+        "count=-1", "index=3", "index=9", "index=-1", "queueId=9", "topic=NoSuch",
+    ):  # fmt: skip
+        side.ask(f"queue {more}", 321, queue | of(more))
+    for name, code, ext in (
+        ("topics", 343, of("group=ToolG")),
+        ("topics of nobody", 343, of("group=NoSuch")),
+        ("subscription", 345, of("group=ToolG topic=ToolT")),
+        ("subscription to another", 345, of("group=ToolG topic=ToolU")),
+        ("subscription of nobody", 345, of("group=NoSuch topic=ToolT")),
+        ("may read", 353, of("group=ToolG topic=ToolT")),
+        ("may not", 353, of("group=ToolG topic=ToolT readable=false")),
+        ("pull", 11, pull("ToolG", "ToolT")),
+        ("pull of another", 11, pull("ToolG", "ToolU")),
+        ("may read again", 353, of("group=ToolG topic=ToolT readable=true")),
+        ("pull again", 11, pull("ToolG", "ToolT", 0, 1)),
+        ("unknown may not", 353, of("group=NoSuch topic=NoSuch readable=false")),
+        ("expired queues", 306, {}),
+        ("unused topics", 316, {}),
+        ("then", 321, queue),
+        ("comparison", 354, of("topic=ToolT checkStoreTime=0")),
+        ("export", 355, of("configType=topics")),
+        ("export all", 355, of("configType=topics;subscriptionGroups;consumerOffsets")),
+        ("export unknown", 355, of("configType=x")),
+        ("export nothing", 355, of(configType="")),
+        ("resume nothing", 323, of("topic=ToolT msgId=x")),
+    ):
+        side.ask(name, code, ext)
+    side.quietly(401, {}, {"topic": "ToolT", "consumerGroup": "ToolG", "mode": "PULL"})
+    for name, code, ext, member, key in (
+        ("modes", 402, {}, "messageRequestModeMap", "ToolT"),
+        ("producers", 328, {}, "data", "ToolP"),
+    ):
+        answer = side.quietly(code, ext)
+        side.note(name, Command(answer.code, body=dumps(value_of(answer)[member][key])))
+    delays = value_of(side.quietly(45))  # They move on all the time.
+    side.note("delays", Command(0, body=dumps(sorted(delays))))
+    for ordered in ("false", "true"):
+        found = value_of(side.quietly(317, of(isOrder=ordered)))["consumeStatsList"]
+        of_group = [each for each in found if "ToolG" in each]
+        side.note(f"progress, {ordered}", Command(0, body=dumps(of_group)))
+    port = int(side.address.rpartition(":")[2])
+    side.ask("resume another", 323, of(msgId=f"7F000001{port:08X}{at:016X}"))
+    half = properties(UNIQ_KEY="K", TRAN_MSG="true", PGROUP="ToolP")
+    sent = side.quietly(310, send("ToolT", f=4, i=half), b"x")
+    side.ask("resume", 323, of(msgId=(sent.ext or {})["msgId"]))
+
+
+def value_of(answered: Command) -> Any:
+    """The JSON of a body."""
+    return loads(answered.body)
+
+
 def relays(side: Side) -> None:
     """What is asked of a member through the broker: 307, 309, 223."""
     make_topic(side, "RelayT")
@@ -260,6 +327,12 @@ def forms() -> Iterator[tuple[int, Ext, bytes]]:
         (300, of("topic=LackT"), b""),
         (207, of("groupName=LackOther"), b""),
         (222, of("group=LackG topic=LackT timestamp=0 isForce=true"), b""),
+        (321, of("topic=LackT queueId=0 index=0 count=1 consumerGroup=LackO"), b""),
+        (343, of("group=LackG"), b""),
+        (345, of("group=LackG topic=LackT"), b""),
+        (353, of("group=LackG topic=LackT readable=true"), b""),
+        (354, of("topic=LackT checkStoreTime=0"), b""),
+        (355, of("configType=topics"), b""),
     )
 
 

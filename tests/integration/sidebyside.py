@@ -24,7 +24,7 @@ from rocketbroker.wire.command import JSON, ONEWAY, Command, response_to
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.frames import encode
-from tests.integration.javabroker import JavaBroker
+from tests.integration.javabroker import JavaBroker, JavaNameServer
 from tests.integration.servers import Cluster, Server
 
 Ext = dict[str, Any]
@@ -38,7 +38,8 @@ SILENCE_SECONDS: Final = 0.5
 #: Fields and members whose values are of one broker, or of one moment.
 OF_THE_MOMENT: Final = frozenset(
     "msgId dataVersion version timestamp lastUpdateTimestamp subVersion lastTimestamp "
-    "clientAddr consumeTps topicPutTps bornHost storeHost storeTimestamp "
+    "clientAddr brokerAddr remoteIP consumeTps topicPutTps bornHost storeHost "
+    "storeTimestamp physicOffset "
     "PUSH_REPLY_TIME bornTimestamp indexLastUpdateTimestamp "
     "indexLastUpdatePhyoffset".split()
 )
@@ -274,9 +275,18 @@ def plain(value: object, name: str = "") -> object:
 
 
 class Pair:
-    """Both brokers, each with a name server of its own."""
+    """Both brokers, each with a name server of its own.
 
-    def __init__(self, version: str, **settings: object) -> None:
+    @ivar addresses: of broker and name server, Java's first.
+    """
+
+    def __init__(
+        self, version: str, java_names: bool = False, **settings: object
+    ) -> None:
+        """
+        @param java_names: the Java broker's name server is Java's, too.
+        @param settings: of both brokers.
+        """
         self.cluster = Cluster(**settings)
         # Ports of the same row, between those of the cluster.
         base = self.cluster.namesrv.port
@@ -299,17 +309,14 @@ class Pair:
                 **settings,
             },
         )
-        self._names = Server(
-            "namesrv",
-            {
-                "listenPort": names,
-                "kvConfigPath": folder / "kv.json",
-                "metricsPromExporterPort": 0,
-            },
-            folder,
-            names,
-        )
-        self._addresses = (
+        self._names: Server | JavaNameServer
+        own = {"listenPort": names, "kvConfigPath": folder / "kv.json"}
+        if java_names:
+            self._names = JavaNameServer(version, folder / "names", own)
+        else:
+            own["metricsPromExporterPort"] = 0
+            self._names = Server("namesrv", own, folder, names)
+        self.addresses = (
             (f"127.0.0.1:{port}", f"127.0.0.1:{names}"),
             (self.cluster.address, self.cluster.names),
         )
@@ -325,7 +332,7 @@ class Pair:
     ) -> tuple[dict[str, object], dict[str, object]]:
         """What both have answered, the Java broker first."""
         found = []
-        for address, names in self._addresses:
+        for address, names in self.addresses:
             side = Side(address, names)
             try:
                 conversation(side)

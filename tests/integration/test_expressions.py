@@ -50,7 +50,7 @@ class ExpressionTests(SynchronousTestCase):
             expression = made.one()
             cases += [(expression, made.properties()) for _ in range(MESSAGES)]
         done = subprocess.run(
-            ["java", "-cp", f"{jars('5.3.3')}/*", str(SOURCE)],
+            ["java", "-cp", f"{jars('5.3.3', 'broker')}/*", str(SOURCE)],
             input="".join(asked(*case) + "\n" for case in cases),
             capture_output=True,
             text=True,

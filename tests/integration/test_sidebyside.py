@@ -55,6 +55,12 @@ CONVERSATIONS: dict[Callable[[Side], None], set[str]] = {
     },
     operators_talk.groups: set(),
     operators_talk.resets: set(),
+    operators_talk.tables: {
+        # Java leaves out where the group pulls.
+        "progress, false",
+        # It would be checked back, and is no half message.
+        "resume another",
+    },
     operators_talk.relays: set(),
     operators_talk.strangers: {
         # A queue that has no message yet begins at 0.
@@ -63,7 +69,7 @@ CONVERSATIONS: dict[Callable[[Side], None], set[str]] = {
     operators_talk.incomplete: {
         # Java compares with null, and finds that it is not there.
         *("14 without consumerGroup", "15 without consumerGroup"),
-        *("15 without topic", "222 without group"),
+        *("15 without topic", "222 without group", "353 without topic"),
     },
 }
 

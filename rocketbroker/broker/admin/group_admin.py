@@ -286,12 +286,12 @@ class GroupAdmin:
     def subscription(self, connection: IConnection, request: Command) -> Command:
         """Request 345: to what of a topic a group with members subscribes."""
         header = QuerySubscriptionByConsumerRequestHeader.complete(request.ext)
-        value: dict[str, object] = {"group": header.group}
-        if header.topic is not None:
-            value["topic"] = header.topic
-            found = self._consumers.subscription(header.group, header.topic)
-            if found is not None:
-                value["subscriptionData"] = found.to_json()
+        if header.topic is None:
+            raise SystemFailure("the field topic is missing")
+        value: dict[str, object] = {"group": header.group, "topic": header.topic}
+        found = self._consumers.subscription(header.group, header.topic)
+        if found is not None:
+            value["subscriptionData"] = found.to_json()
         return with_body(request, value)
 
     def forbidden(

@@ -153,9 +153,9 @@ class QueueAdmin:
 
         @raise SystemFailure: one that nobody knows.
         """
-        header = ExportRocksDBConfigToJsonRequestHeader.from_ext(request.ext)
+        header = ExportRocksDBConfigToJsonRequestHeader.complete(request.ext)
         known = [table.lower() for table in TABLES]
         for name in header.config_type.split(";"):
-            if name.strip().lower() not in known:
+            if name and name.lower() not in known:
                 raise SystemFailure(f"Unknown config type: {name[:100]}")
         return response_to(request, remark="export done.")

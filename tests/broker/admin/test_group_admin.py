@@ -262,6 +262,8 @@ class GroupAdminTests(SynchronousTestCase):
             assert isinstance(found, dict)
             self.assertEqual(found.get("subString"), expression)
             self.assertEqual(value, ext)
+        with self.assertRaises(SystemFailure):
+            self.rig.ask(345, {"group": "G"})
 
     def test_forbidden(self) -> None:
         """A group is forbidden a topic and allowed it again; asking changes nothing."""

@@ -115,9 +115,10 @@ class QueueAdminTests(SynchronousTestCase):
 
     def test_export(self) -> None:
         """No table is in RocksDB; one that nobody knows is an error."""
-        for tables in ("topics", "Topics;subscriptionGroups;consumerOffsets"):
+        for tables in ("topics", "Topics;subscriptionGroups;consumerOffsets", ""):
             answer = self.rig.ask(355, {"configType": tables})
             self.assertEqual((answer.code, answer.remark), (0, "export done."))
-        for tables in ("", "topics;other"):
+        wrong: list[dict[str, str]] = [{"configType": "topics;other"}, {}]
+        for fields in wrong:
             with self.assertRaises(SystemFailure):
-                self.rig.ask(355, {"configType": tables})
+                self.rig.ask(355, fields)

@@ -107,6 +107,7 @@ public final class Driver {
             case "pull": return pull(c);
             case "litePull": return litePull(c);
             case "operator": return Operator.ask(admin(), c);
+            case "mqadmin": return Tool.run(c);
             case "announce": return announce(c);
             case "query": return query(c);
             case "writeCorpus": return writeCorpus(c);
@@ -116,6 +117,11 @@ public final class Driver {
             case "stop": return stop(c.getString("name"));
             default: throw new IllegalArgumentException(what);
         }
+    }
+
+    /** Of another cluster, if the command says so. */
+    private String names(JSONObject c) {
+        return c.containsKey("names") ? c.getString("names") : namesrv;
     }
 
     private DefaultMQAdminExt admin() throws Exception {
@@ -130,7 +136,7 @@ public final class Driver {
 
     private Object startProducer(JSONObject c) throws Exception {
         DefaultMQProducer p = new DefaultMQProducer(c.getString("group"));
-        p.setNamesrvAddr(namesrv);
+        p.setNamesrvAddr(names(c));
         p.setInstanceName("producer" + instances++);
         p.setRetryTimesWhenSendFailed(c.getIntValue("retries"));
         if (c.containsKey("compressOver")) p.setCompressMsgBodyOverHowmuch(c.getIntValue("compressOver"));
@@ -268,7 +274,7 @@ public final class Driver {
     private Object startConsumer(JSONObject c) throws Exception {
         String name = c.getString("name");
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"));
-        consumer.setNamesrvAddr(namesrv);
+        consumer.setNamesrvAddr(names(c));
         consumer.setInstanceName(c.containsKey("instance") ? c.getString("instance") : "consumer" + instances++);
         if (c.containsKey("heartbeatMs")) consumer.setHeartbeatBrokerInterval(c.getIntValue("heartbeatMs"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
