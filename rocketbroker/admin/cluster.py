@@ -88,10 +88,14 @@ class Cluster:
         return object_of(answer.body or b"{}", from_json)
 
     def from_each(
-        self, brokers: Iterable[Broker], ask: Callable[[Broker], T]
+        self,
+        brokers: Iterable[Broker],
+        ask: Callable[[Broker], T],
+        none_will_do: bool = False,
     ) -> list[tuple[Broker, T]]:
         """What each broker answers; those that do not are passed over, and kept.
 
+        @param none_will_do: all may be passed over.
         @raise RocketbrokerError: none of them answers, or one refuses.
         """
         found: list[tuple[Broker, T]] = []
@@ -101,7 +105,7 @@ class Cluster:
                 found.append((broker, ask(broker)))
             except PASSING as problem:
                 self.unreachable[broker] = failure = problem
-        if failure is not None and not found:
+        if failure is not None and not found and not none_will_do:
             raise failure
         return found
 

@@ -99,6 +99,15 @@ class Rows:
         self._flush()
         self._write("  ".join(cell(value) for value in row.values()) + "\n")
 
+    def text(self, kind: str, text: str) -> None:
+        """A text of several lines, which people see as it is."""
+        if self._output != "table":
+            self.add(kind, {"text": text})
+            return
+        self._flush()
+        self._write(("\n" if self._tables else "") + text.rstrip("\n") + "\n")
+        self._tables += 1
+
     def details(self, kind: str, row: dict[str, object]) -> None:
         """One row with many values; people get a line for each."""
         if self._output != "table":

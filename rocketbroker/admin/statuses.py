@@ -96,9 +96,8 @@ def explained(error: RocketbrokerError, name_servers: Sequence[str] = ()) -> Fai
         name = text.partition(_NO_ROUTE)[2].split()[0]
         text = f"There is no topic {name}"
     advice = _advice(error, text, name_servers)
-    return Failure(
-        f"{text}{'' if text.endswith('.') else '.'} {advice}".strip(), status
-    )
+    end = "" if text.endswith((".", "!", "?")) else "."
+    return Failure(f"{text}{end} {advice}".strip(), status)
 
 
 def _is_absence(error: RocketbrokerError) -> bool:

@@ -42,6 +42,34 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
             "rocketbroker.admin.verbs.group:group",
             "Consumer groups: list, show lags, create, update, reset, delete.",
         ),
+        "broker": Place(
+            "rocketbroker.admin.verbs.broker:broker",
+            "Brokers: status, settings, set.",
+        ),
+        "cluster": Place(
+            "rocketbroker.admin.verbs.broker:cluster",
+            "Clusters: list brokers with versions, rates and disks.",
+        ),
+        "consumer": Place(
+            "rocketbroker.admin.verbs.clients:consumer",
+            "Connected consumers: list, and what each says about itself.",
+        ),
+        "context": Place(
+            "rocketbroker.admin.verbs.context:context",
+            "Names for name servers: list, set, use, delete.",
+        ),
+        "kv": Place(
+            "rocketbroker.admin.verbs.kv:kv",
+            "Key-value settings of name servers: list, get, set, delete.",
+        ),
+        "offset": Place(
+            "rocketbroker.admin.verbs.offset:offset",
+            "Offsets: of queues, by time, and of groups: show, set, clone.",
+        ),
+        "producer": Place(
+            "rocketbroker.admin.verbs.clients:producer",
+            "Connected producers: list.",
+        ),
         "message": Place(
             "rocketbroker.admin.verbs.message:message",
             "Messages: send, receive, view one, find by key, time or text.",

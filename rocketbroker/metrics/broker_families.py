@@ -41,7 +41,6 @@ from rocketbroker.metrics.store_families import (
     first_store_time,
 )
 from rocketbroker.metrics.transactions import add_transactions
-from rocketbroker.metrics.versions import version_name
 from rocketbroker.records.names import (
     SCHEDULE_CONSUMER,
     SCHEDULE_TOPIC,
@@ -50,6 +49,7 @@ from rocketbroker.records.names import (
     is_system_group,
 )
 from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.wire.versions import version_name
 
 #: RocketMQ's labels for the consume types of a heartbeat.
 CONSUME_MODES: Final = {

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 from twisted.web.resource import Resource
 from twisted.web.server import Request
 
-from rocketbroker.metrics.versions import version_name
+from rocketbroker.wire.versions import version_name
 
 #: Reads the problems: the body of request 31001, as a value.
 Problems = Callable[[], "dict[str, Any]"]

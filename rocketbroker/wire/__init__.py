@@ -9,7 +9,8 @@ Bytes become a command, and a command becomes bytes:
   - L{rocketbroker.wire.foreign}: first bytes of other protocols, and what to say then.
   - L{rocketbroker.wire.command}: a request or a response, however it is written.
   - L{rocketbroker.wire.hot}: the few codes that make the load, without a command.
-  - L{rocketbroker.wire.codes}: request and response codes, languages.
+  - L{rocketbroker.wire.codes}: request and response codes, languages;
+    L{rocketbroker.wire.versions}: the names of releases.
 
 A command's extension fields are a typed header, and its body is a value:
 

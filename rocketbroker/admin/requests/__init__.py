@@ -6,5 +6,6 @@ which. Their results are values of L{rocketbroker.wire.bodies}.
 
   - L{topics}: settings, queues, creating, deleting.
   - L{groups}: settings, members, progress, resets.
+  - L{brokers}: runtime info and settings; L{clients}: connected producers.
   - L{messages}: by key, id, offset and time, and as they are shown.
 """

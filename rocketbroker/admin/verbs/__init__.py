@@ -1,7 +1,9 @@
 # -*- test-case-name: tests.admin.verbs -*-
-"""The nouns of the command C{rocketbroker} and their verbs, a module for each noun.
+"""The nouns of the command C{rocketbroker} and their verbs.
 
 - L{topic}: ls, show, create, update, delete.
 - L{group}: the same; L{reset}: of its offsets.
 - L{message}: view and find; L{send}, L{receive}: pipes.
+- L{broker}: also the noun cluster; L{clients}: the nouns consumer and producer.
+- L{offset}, L{kv}; L{context}: names for name servers.
 """

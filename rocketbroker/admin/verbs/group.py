@@ -23,6 +23,7 @@ from rocketbroker.wire.bodies.clients import ClientConnection, ConsumerConnectio
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.statistics import ConsumeStats, OffsetWrapper
+from rocketbroker.wire.versions import version_name
 
 GROUP: Final = click.argument("group")
 
@@ -210,7 +211,7 @@ def member_row(client: ClientConnection) -> dict[str, object]:
         "client": client.client_id,
         "address": client.client_addr,
         "language": client.language,
-        "version": client.version,
+        "version": version_name(client.version),
     }
 
 

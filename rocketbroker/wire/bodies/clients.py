@@ -35,14 +35,15 @@ class ClientConnection:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Read it; producers of 328 have their address under another name.
+        """Read it; in 328 the address has another name, and a slash before it.
 
         @raise RemoteProtocolError: it is no such thing.
         """
         fields = Fields(value, "a connection")
+        address = fields.text("clientAddr") or fields.text("remoteIP") or ""
         return cls(
             client_id=fields.text("clientId") or "",
-            client_addr=fields.text("clientAddr") or fields.text("remoteIP") or "",
+            client_addr=address.removeprefix("/"),
             language=fields.choice("language", LANGUAGES),
             version=fields.integer("version"),
         )

@@ -48,7 +48,7 @@ class ClientsTests(SynchronousTestCase):
         """By group; the address has another name there."""
         text = (
             b'{"data":{"PG":[{"clientId":"id","language":"JAVA","lastUpdateTimestamp":1'
-            b',"remoteIP":"ip:1","version":477}],"None":null}}'
+            b',"remoteIP":"/ip:1","version":477}],"None":null}}'
         )
         found = object_of(text, ProducerTableInfo.from_json)
         self.assertEqual(found.data, {"PG": [MEMBER], "None": []})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.metrics.versions import version_name
+from rocketbroker.wire.versions import version_name
 
 
 class VersionTests(SynchronousTestCase):

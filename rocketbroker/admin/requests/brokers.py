@@ -1,0 +1,109 @@
+# -*- test-case-name: tests.admin.verbs.test_broker -*-
+"""Requests about brokers themselves: 25, 26, 28; and what stands in their answers.
+
+See C{docs/facts/admin.md} 2.4 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocketbroker.admin.cluster import Broker, Cluster
+from rocketbroker.admin.formats import Moment, Size
+from rocketbroker.wire.bodies.topics import KVTable
+from rocketbroker.wire.codes import RequestCode
+
+
+def runtime_info(cluster: Cluster, broker: Broker) -> dict[str, str]:
+    """What a broker says about its work, by RocketMQ's names."""
+    table = cluster.read(
+        broker.address, RequestCode.GET_BROKER_RUNTIME_INFO, KVTable.from_json
+    )
+    return table.table
+
+
+def settings(cluster: Cluster, broker: Broker) -> dict[str, str]:
+    """The settings in force."""
+    answer = cluster.ask(broker.address, RequestCode.GET_BROKER_CONFIG)
+    return parse_properties(answer.body.decode("utf-8", "replace"))
+
+
+def change_settings(
+    cluster: Cluster, broker: Broker, changes: Mapping[str, str]
+) -> None:
+    """Change settings of a running broker.
+
+    RocketMQ ignores those that it does not know, without a word.
+
+    @raise NoPermission: one may not be changed so.
+    """
+    text = "".join(f"{name}={value}\n" for name, value in changes.items())
+    cluster.ask(broker.address, RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Names and values of C{name=value} lines."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+def is_before_5(info: Mapping[str, str]) -> bool:
+    """Whether a broker is of a version before 5.0, by its runtime info."""
+    return info.get("brokerVersionDesc", "").upper().startswith(("V3_", "V4_"))
+
+
+def number(info: Mapping[str, str], name: str) -> int | None:
+    """A whole number of the runtime info; None if it is missing or none."""
+    try:
+        return int(info[name])
+    except (KeyError, ValueError):
+        return None
+
+
+def rate(info: Mapping[str, str], *names: str) -> float | None:
+    """The rate over the last 10 s: the first of three numbers, under one of names."""
+    for name in names:
+        words = info.get(name, "").split()
+        try:
+            return round(float(words[0]), 1)
+        except (IndexError, ValueError):
+            continue
+    return None
+
+
+def difference(info: Mapping[str, str], name: str, less: str) -> int | None:
+    """One number less another; None if one is missing."""
+    first, second = number(info, name), number(info, less)
+    return None if first is None or second is None else first - second
+
+
+def used_percent(info: Mapping[str, str]) -> int | None:
+    """How full the fullest disk of the commit log is, in percent."""
+    ratios = []
+    for name, value in info.items():
+        if name.startswith(("commitLogDiskRatio", "consumeQueueDiskRatio")):
+            try:
+                ratios.append(float(value))
+            except ValueError:
+                continue
+    return round(100 * max(ratios)) if ratios and max(ratios) >= 0 else None
+
+
+def summary(info: Mapping[str, str]) -> dict[str, object]:
+    """What people want to know first of a broker.
+
+    C{in} and C{out} are messages a second; C{today} since midnight.
+    """
+    behind = number(info, "dispatchBehindBytes")
+    stored = difference(info, "commitLogMaxOffset", "commitLogMinOffset")
+    return {
+        "version": info.get("brokerVersionDesc"),
+        "in": rate(info, "putTps"),
+        "out": rate(info, "getTransferredTps", "getTransferedTps"),
+        "in_today": difference(info, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
+        "out_today": difference(info, "msgGetTotalTodayNow", "msgGetTotalTodayMorning"),
+        "log": None if stored is None else Size(stored),
+        "disk_%": used_percent(info),
+        "behind": None if behind is None else Size(behind),
+        "started": Moment(number(info, "bootTimestamp") or 0),
+    }

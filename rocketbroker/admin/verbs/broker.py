@@ -1,0 +1,173 @@
+# -*- test-case-name: tests.admin.verbs.test_broker -*-
+"""C{rocketbroker broker} and C{rocketbroker cluster}."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+import click
+
+from rocketbroker.admin.cluster import Broker, Cluster
+from rocketbroker.admin.formats import Moment, Span
+from rocketbroker.admin.options import DRY_RUN, YES, changing, confirm, showing
+from rocketbroker.admin.requests import brokers
+from rocketbroker.admin.rows import Rows
+from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+
+BROKER: Final = click.argument("broker")
+
+#: The last states of requests that wait for threads, in RocketMQ's order.
+_POOLS: Final = ("send", "pull", "litePull", "query", "ack", "endTransaction")
+
+
+@click.group()
+def cluster() -> None:
+    """Clusters: list brokers with versions, rates and disks."""
+
+
+@cluster.command("ls")
+@click.argument("name", required=False)
+@showing
+def cluster_ls(cluster: Cluster, rows: Rows, name: str | None) -> None:
+    """List all brokers, or those of the cluster NAME.
+
+    IN and OUT are messages a second in the last 10 s, IN_TODAY and OUT_TODAY since
+    midnight; LOG is what is stored, BEHIND what is not in the queues yet.
+    """
+    found = cluster.brokers(name)
+    for broker in found:
+        row: dict[str, object] = {
+            "cluster": broker.cluster,
+            "broker": broker.name,
+            "id": broker.broker_id,
+            "address": broker.address,
+        }
+        asked = cluster.from_each(
+            [broker], lambda b: brokers.runtime_info(cluster, b), True
+        )
+        row |= brokers.summary(asked[0][1] if asked else {})
+        rows.add("broker", row)
+    if not found:
+        raise NotThere("The name server knows no broker: is one running?")
+
+
+@click.group()
+def broker() -> None:
+    """Brokers: status, settings, set."""
+
+
+@broker.command("status")
+@BROKER
+@click.option("--all", "every_value", is_flag=True, help="All that it says, as it is.")
+@showing
+def broker_status(cluster: Cluster, rows: Rows, broker: str, every_value: bool) -> None:
+    """Show how a broker is. BROKER is a name (its master is asked) or HOST:PORT."""
+    one = _one(cluster, broker)
+    info = brokers.runtime_info(cluster, one)
+    if every_value:
+        for name, value in sorted(info.items()):
+            rows.add("value", {"name": name, "value": value})
+        return
+    now = cluster.client.settings.machine.wall_ms()
+    booted = brokers.number(info, "bootTimestamp")
+    row: dict[str, object] = {
+        "cluster": one.cluster,
+        "broker": one.name,
+        "id": one.broker_id,
+        "address": one.address,
+        **brokers.summary(info),
+        "uptime": None if booted is None else Span(now - booted),
+        "earliest_message": Moment(
+            brokers.number(info, "earliestMessageTimeStamp") or 0
+        ),
+        "sends": brokers.number(info, "putMessageTimesTotal"),
+        "failed_sends": brokers.number(info, "putMessageFailedTimes"),
+        "mean_size": info.get("putMessageAverageSize"),
+        "longest_send_ms": brokers.number(info, "putMessageEntireTimeMax"),
+        "unflushed": info.get("remainHowManyDataToFlush"),
+        "disk": info.get("commitLogDirCapacity"),
+    }
+    for pool in _POOLS:
+        waiting = brokers.number(info, f"{pool}ThreadPoolQueueSize")
+        if waiting:
+            row[f"{pool}_waiting"] = waiting
+    rows.details("broker", row)
+
+
+@broker.command("settings")
+@BROKER
+@click.argument("pattern", default="*")
+@showing
+def broker_settings(cluster: Cluster, rows: Rows, broker: str, pattern: str) -> None:
+    """Show the settings in force whose names match PATTERN, as in '*flush*'."""
+    one = _one(cluster, broker)
+    found = [
+        (name, value)
+        for name, value in sorted(brokers.settings(cluster, one).items())
+        if fnmatchcase(name.lower(), pattern.lower())
+    ]
+    if not found:
+        raise NotThere(f"{one.name} has no setting {pattern}.")
+    for name, value in found:
+        rows.add("setting", {"name": name, "value": value})
+
+
+@broker.command("set")
+@BROKER
+@click.argument("changes", nargs=-1, required=True, metavar="NAME=VALUE...")
+@YES
+@DRY_RUN
+@changing
+def broker_set(
+    cluster: Cluster,
+    rows: Rows,
+    broker: str,
+    changes: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Change settings of a running broker.
+
+    A broker keeps them in its settings file. One that does not take a change is asked
+    again: what counts is what it says afterwards.
+    """
+    wanted = {}
+    for text in changes:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise Failure(f"{text!r} is no setting: give NAME=VALUE.", USAGE)
+        wanted[name] = value
+    one = _one(cluster, broker)
+    before = brokers.settings(cluster, one)
+    for name in wanted:
+        if name not in before:
+            raise NotThere(
+                f"{one.name} has no setting {name}. rocketbroker broker settings "
+                f"{one.name} shows all."
+            )
+    if not dry_run:
+        what = ", ".join(f"{n} from {before[n]} to {v}" for n, v in wanted.items())
+        confirm(f"Change on {one.name} {what}", yes)
+        brokers.change_settings(cluster, one, wanted)
+    after = brokers.settings(cluster, one) if not dry_run else before | wanted
+    for name, value in wanted.items():
+        rows.add(
+            "setting",
+            {
+                "name": name,
+                "before": before[name],
+                "after": after.get(name),
+                "outcome": "to be changed"
+                if dry_run
+                else "changed"
+                if after.get(name) == value
+                else "not taken",
+            },
+        )
+    if any(after.get(name) != value for name, value in wanted.items()):
+        raise Failure(f"{one.name} did not take all; its log says why.")
+
+
+def _one(cluster: Cluster, name: str) -> Broker:
+    return cluster.one_broker(name)

@@ -1,0 +1,159 @@
+# -*- test-case-name: tests.admin.verbs.test_clients -*-
+"""C{rocketbroker consumer} and C{rocketbroker producer}: connected clients."""
+
+from __future__ import annotations
+
+import click
+
+from rocketbroker.admin.cluster import Broker, Cluster
+from rocketbroker.admin.formats import Moment, Size
+from rocketbroker.admin.options import showing
+from rocketbroker.admin.requests import clients, groups
+from rocketbroker.admin.rows import Rows
+from rocketbroker.admin.statuses import NotThere
+from rocketbroker.errors import BrokerError
+from rocketbroker.wire.bodies.clients import ClientConnection
+from rocketbroker.wire.bodies.queues import MessageQueue
+from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.versions import version_name
+
+
+@click.group()
+def consumer() -> None:
+    """Connected consumers: list, and what each says about itself."""
+
+
+@click.group()
+def producer() -> None:
+    """Connected producers: list."""
+
+
+def client_row(
+    group: str, broker: Broker, client: ClientConnection
+) -> dict[str, object]:
+    """A connection of a client to a broker."""
+    return {
+        "group": group,
+        "client": client.client_id,
+        "address": client.client_addr,
+        "language": client.language,
+        "version": version_name(client.version),
+        "broker": broker.name,
+    }
+
+
+@consumer.command("ls")
+@click.argument("group", required=False)
+@showing
+def consumer_ls(cluster: Cluster, rows: Rows, group: str | None) -> None:
+    """List the connected consumers of all groups, or of GROUP, on each broker.
+
+    Exit status 3: GROUP has none.
+    """
+    any_found = False
+    for broker, names in cluster.from_each(
+        cluster.masters(),
+        lambda b: [group] if group else sorted(groups.all_configs(cluster, b)),
+    ):
+        for name in names:
+            party = groups.members(cluster, broker, name)
+            for one in party.connection_set if party else ():
+                any_found = True
+                rows.add("consumer", client_row(name, broker, one))
+    if group and not any_found:
+        raise NotThere(f"No consumer of {group} is connected.")
+
+
+@consumer.command("show")
+@click.argument("group")
+@click.argument("client", metavar="CLIENT")
+@click.option("--stack", is_flag=True, help="Also the stacks of its threads.")
+@showing
+def consumer_show(
+    cluster: Cluster, rows: Rows, group: str, client: str, stack: bool
+) -> None:
+    """Show what a consumer says about itself: settings, rates, queues.
+
+    CLIENT is an id as 'consumer ls' shows it. The broker passes the question on.
+    """
+    for broker in cluster.masters():
+        party = groups.members(cluster, broker, group)
+        if party and any(one.client_id == client for one in party.connection_set):
+            break
+    else:
+        raise NotThere(
+            f"{client} is not connected as a consumer of {group}. rocketbroker "
+            f"consumer ls {group} shows who is."
+        )
+    info = groups.running_info(cluster, broker, group, client, stack)
+    for name, value in sorted(info.texts("properties").items()):
+        rows.add("property", {"name": name, "value": value})
+    for topic, status in sorted(info.members("statusTable").items(), key=str):
+        rows.add("topic", _status_row(str(topic), Fields(status, "a status")))
+    tables = info.members("mqTable") or info.members("mqPopTable")
+    queues = {MessageQueue.from_json(key): value for key, value in tables.items()}
+    for queue in sorted(queues):
+        rows.add("queue", _queue_row(queue, Fields(queues[queue], "a queue")))
+    if stack:
+        rows.text("stack", info.text("jstack") or "It sends no stacks.")
+
+
+def _status_row(topic: str, status: Fields) -> dict[str, object]:
+    rates = ("pullTPS", "pullRT", "consumeOKTPS", "consumeFailedTPS", "consumeRT")
+    names = ("pulled", "pull_ms", "consumed", "failed", "consume_ms")
+    values = {}
+    for name, key in zip(names, rates, strict=True):
+        value = status.value(key)
+        values[name] = round(value, 2) if isinstance(value, int | float) else None
+    failed = status.integer("consumeFailedMsgs", bits=64)
+    return {"topic": topic, **values, "failed_last_hour": failed}
+
+
+def _queue_row(queue: MessageQueue, status: Fields) -> dict[str, object]:
+    return {
+        "topic": queue.topic,
+        "broker": queue.broker_name,
+        "queue": queue.queue_id,
+        "committed": status.integer("commitOffset", bits=64),
+        "cached": status.integer("cachedMsgCount"),
+        "cached_size": Size(status.integer("cachedMsgSizeInMiB") << 20),
+        "locked": status.boolean("locked"),
+        "dropped": status.boolean("droped"),
+        "last_pull": Moment(status.integer("lastPullTimestamp", bits=64)),
+        "last_consume": Moment(status.integer("lastConsumeTimestamp", bits=64)),
+    }
+
+
+@producer.command("ls")
+@click.argument("group", required=False)
+@showing
+def producer_ls(cluster: Cluster, rows: Rows, group: str | None) -> None:
+    """List the connected producers of all groups, or of GROUP, on each broker.
+
+    Exit status 3: GROUP has none.
+    """
+    any_found = False
+    for broker, table in cluster.from_each(
+        cluster.brokers(), lambda b: _producers(cluster, b, group)
+    ):
+        for name, connected in sorted(table.items()):
+            for one in connected:
+                any_found = True
+                rows.add("producer", client_row(name, broker, one))
+    if group and not any_found:
+        raise NotThere(f"No producer of {group} is connected.")
+
+
+def _producers(
+    cluster: Cluster, broker: Broker, group: str | None
+) -> dict[str, list[ClientConnection]]:
+    if group is not None:
+        return {group: clients.producers_of(cluster, broker, group)}
+    try:
+        return clients.producers(cluster, broker)
+    except BrokerError as problem:
+        if problem.code == 3:
+            raise NotThere(
+                f"{broker.name} cannot list all producers: give a group."
+            ) from problem
+        raise

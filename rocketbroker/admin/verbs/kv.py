@@ -1,0 +1,94 @@
+# -*- test-case-name: tests.admin.verbs.test_kv -*-
+"""C{rocketbroker kv}: key-value settings of name servers (100, 101, 102, 219)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from rocketbroker.admin.cluster import Cluster
+from rocketbroker.admin.options import YES, changing, confirm, showing
+from rocketbroker.admin.rows import Rows
+from rocketbroker.errors import QueryNotFound
+from rocketbroker.wire.bodies.topics import KVTable
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.fields import object_of
+from rocketbroker.wire.headers.namesrv import (
+    DeleteKVConfigRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    PutKVConfigRequestHeader,
+)
+
+NAMESPACE: Final = click.argument("namespace")
+
+
+@click.group()
+def kv() -> None:
+    """Key-value settings of name servers: list, get, set, delete."""
+
+
+@kv.command("ls")
+@NAMESPACE
+@showing
+def kv_ls(cluster: Cluster, rows: Rows, namespace: str) -> None:
+    """List the keys of a namespace; ORDER_TOPIC_CONFIG has the ordered topics."""
+    header = GetKVListByNamespaceRequestHeader(namespace=namespace)
+    try:
+        answer = cluster.ask_name_server(RequestCode.GET_KVLIST_BY_NAMESPACE, header)
+    except QueryNotFound:
+        raise QueryNotFound(f"There is no namespace {namespace}.") from None
+    table = object_of(answer.body or b"{}", KVTable.from_json)
+    for key, value in sorted(table.table.items()):
+        rows.add("pair", {"key": key, "value": value})
+
+
+@kv.command("get")
+@NAMESPACE
+@click.argument("key")
+@showing
+def kv_get(cluster: Cluster, rows: Rows, namespace: str, key: str) -> None:
+    """Show the value of a key."""
+    header = GetKVConfigRequestHeader(namespace=namespace, key=key)
+    try:
+        answer = cluster.ask_name_server(RequestCode.GET_KV_CONFIG, header)
+    except QueryNotFound:
+        raise QueryNotFound(f"There is no {key} in {namespace}.") from None
+    value = GetKVConfigResponseHeader.from_ext(answer.ext).value
+    rows.line("pair", {"value": value})
+
+
+@kv.command("set")
+@NAMESPACE
+@click.argument("key")
+@click.argument("value")
+@changing
+def kv_set(cluster: Cluster, rows: Rows, namespace: str, key: str, value: str) -> None:
+    """Set a key on all name servers."""
+    header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
+    for server in cluster.name_servers:
+        cluster.ask(server, RequestCode.PUT_KV_CONFIG, header)
+        rows.add("change", {"key": key, "server": server, "outcome": "set"})
+
+
+@kv.command("delete")
+@NAMESPACE
+@click.argument("key")
+@YES
+@changing
+def kv_delete(
+    cluster: Cluster, rows: Rows, namespace: str, key: str, yes: bool
+) -> None:
+    """Delete a key on all name servers."""
+    asked = GetKVConfigRequestHeader(namespace=namespace, key=key)
+    try:
+        cluster.ask_name_server(RequestCode.GET_KV_CONFIG, asked)
+    except QueryNotFound:
+        raise QueryNotFound(f"There is no {key} in {namespace}.") from None
+    confirm(f"Delete {key} from {namespace}", yes)
+    header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
+    for server in cluster.name_servers:
+        cluster.ask(server, RequestCode.DELETE_KV_CONFIG, header)
+        rows.add("change", {"key": key, "server": server, "outcome": "deleted"})

@@ -1,0 +1,146 @@
+"""C{rocketbroker broker} and C{rocketbroker cluster}."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.admin.requests.brokers import (
+    is_before_5,
+    parse_properties,
+    rate,
+    summary,
+    used_percent,
+)
+from rocketbroker.testing.scripted import answer
+from rocketbroker.wire.command import Command
+from tests.admin.cluster import BROKER, VerbCase, refusal
+
+
+class InfoTests(SynchronousTestCase):
+    """What stands in the runtime info."""
+
+    def test_java(self) -> None:
+        """Figures of RocketMQ 5.3.3, and of 4.9 with its one r less."""
+        info = {
+            "brokerVersionDesc": "V5_3_3",
+            "putTps": "1.25 2 3",
+            "getTransferedTps": "4.0 5 6",
+            "msgPutTotalTodayNow": "18",
+            "msgPutTotalTodayMorning": "8",
+            "commitLogMinOffset": "10",
+            "commitLogMaxOffset": "1034",
+            "commitLogDiskRatio": "0.18",
+            "commitLogDiskRatio_/a": "0.5",
+            "bootTimestamp": "5",
+        }
+        found = summary(info)
+        self.assertEqual((found["in"], found["out"]), (1.2, 4.0))
+        self.assertEqual((found["in_today"], found["out_today"]), (10, None))
+        self.assertEqual((str(found["log"]), found["disk_%"]), ("1.0 KiB", 50))
+
+    def test_missing(self) -> None:
+        """What is missing or makes no sense is not shown."""
+        self.assertIsNone(rate({"a": "", "b": "x"}, "a", "b"))
+        self.assertIsNone(used_percent({"commitLogDiskRatio": "-1.0"}))
+        self.assertEqual(set(summary({}).values()), {None, 0})
+
+    def test_versions(self) -> None:
+        """Before 5.0 or not; an unknown one is not."""
+        self.assertTrue(is_before_5({"brokerVersionDesc": "V4_9_7"}))
+        self.assertFalse(is_before_5({"brokerVersionDesc": "V5_0_0"}))
+        self.assertFalse(is_before_5({}))
+
+    def test_properties(self) -> None:
+        """Lines of names and values, which may hold an equals sign."""
+        found = parse_properties("a=b=c\n\nnothing\nd = e\n")
+        self.assertEqual(found, {"a": "b=c", "d": "e"})
+
+
+class BrokerTests(VerbCase):
+    """Against a broker in memory."""
+
+    def test_cluster(self) -> None:
+        """A row for each broker; a cluster that is not there is 3."""
+        self.cluster.rig.topic("T", 1)
+        self.cluster.rig.append(b"x")
+        (row,) = self.kind("broker", "cluster", "ls", "cluster-a")
+        self.assertEqual(
+            (row["broker"], row["id"], row["address"]), ("broker-a", 0, BROKER)
+        )
+        self.assertGreater(row["log"], 90)
+        self.call("cluster", "ls", "X", status=3)
+
+    def test_unreachable(self) -> None:
+        """A broker that does not answer has a row all the same, and the status is 1."""
+        del self.cluster.machine.servers[BROKER]
+        (row,) = self.rows("cluster", "ls", status=1)
+        self.assertEqual((row["broker"], row["version"]), ("broker-a", None))
+
+    def test_status(self) -> None:
+        """What people want to know, or all that there is."""
+        (row,) = self.kind("broker", "broker", "status", "broker-a")
+        self.assertEqual((row["address"], row["failed_sends"]), (BROKER, 0))
+        values = self.kind("value", "broker", "status", BROKER, "--all")
+        names = [row["name"] for row in values]
+        self.assertEqual(names, sorted(names))
+        self.assertIn("brokerVersionDesc", names)
+        self.call("broker", "status", "X", status=3)
+
+    def test_settings(self) -> None:
+        """Those whose names match, whatever the case."""
+        rows = self.kind("setting", "broker", "settings", "broker-a", "FLUSHdisk*")
+        self.assertEqual(rows, [{"name": "flushDiskType", "value": "ASYNC_FLUSH"}])
+        self.call("broker", "settings", "broker-a", "nothing", status=3)
+
+
+class SetTests(VerbCase):
+    """Settings of a broker that takes one of two changes."""
+
+    def setUp(self) -> None:
+        """It has two settings."""
+        super().setUp()
+        self.settings = {"a": "1", "b": "2"}
+        self.bodies: list[bytes] = []
+
+        def change(command: Command) -> Command:
+            self.bodies.append(command.body)
+            self.settings |= {
+                name: value
+                for name, value in parse_properties(command.body.decode()).items()
+                if name == "a"
+            }
+            return answer()
+
+        def show(command: Command) -> Command:
+            lines = (f"{name}={value}\n" for name, value in self.settings.items())
+            return answer(body="".join(lines).encode())
+
+        self.cluster.faults |= {25: change, 26: show}
+
+    def test_set(self) -> None:
+        """What is taken is shown with what it was."""
+        (row,) = self.kind("setting", "broker", "set", "broker-a", "a=5", "--yes")
+        wanted = {"name": "a", "before": "1", "after": "5", "outcome": "changed"}
+        self.assertEqual(row, wanted)
+        self.assertEqual(self.bodies, [b"a=5\n"])
+
+    def test_notTaken(self) -> None:
+        """What the broker ignores is told."""
+        rows = self.rows("broker", "set", "broker-a", "a=5", "b=5", "--yes", status=1)
+        self.assertEqual([row["outcome"] for row in rows], ["changed", "not taken"])
+
+    def test_notSent(self) -> None:
+        """A dry run, no yes, and unknown settings change nothing."""
+        (row,) = self.kind("setting", "broker", "set", "broker-a", "a=5", "--dry-run")
+        self.assertEqual((row["after"], row["outcome"]), ("5", "to be changed"))
+        result = self.call("broker", "set", "broker-a", "a=5", status=2)
+        self.assertIn("Change on broker-a a from 1 to 5?", result.stderr)
+        self.call("broker", "set", "broker-a", "c=5", "--yes", status=3)
+        self.call("broker", "set", "broker-a", "c", "--yes", status=2)
+        self.assertEqual(self.bodies, [])
+
+    def test_refused(self) -> None:
+        """A refusal is told as it is."""
+        self.cluster.faults[25] = refusal(16, "Can not update config in black list.")
+        result = self.call("broker", "set", "broker-a", "a=5", "--yes", status=1)
+        self.assertIn("black list", result.stderr)
