@@ -8,7 +8,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.disk import Disk
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.interfaces import NOTHING, IFiles
 from tests.files.contract import FilesContract
 
 
@@ -63,6 +63,13 @@ class DiskTests(FilesContract, SynchronousTestCase):
             self.assertEqual(file.size(), 4 * mib + 100)
             self.assertEqual(file.pread(3, 4 * mib + 10), b"end")
             file.close()
+
+    def test_linkToNothing(self) -> None:
+        """A link that leads nowhere has no length; all else in its directory has."""
+        files, root = self.make()
+        files.open(f"{root}/a", create=True).truncate(7)
+        os.symlink(f"{root}/none", f"{root}/b")
+        self.assertEqual(files.lengths(root), [("a", 7), ("b", NOTHING)])
 
     def test_reserveFails(self) -> None:
         """What a system that can reserve blocks refuses is an error."""

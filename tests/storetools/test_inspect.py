@@ -304,6 +304,10 @@ class GapTests(SynchronousTestCase):
         self.assertEqual(len(messages), 3)
         self.assertIn("Messages 200 to 299 of T/0 are not found: /store", messages[1])
         self.assertIn("cannot be read: Input/output error.", messages[1])
+        reader = StoreReader(self.disk, ROOT)
+        self.addCleanup(reader.close)
+        sizes = inspect.sizes(reader, "T", 0, lambda more: None)
+        self.assertEqual(len(list(sizes)), len(readable))
 
     def test_queue(self) -> None:
         """What is before and behind missing files of a queue is shown, and what is not

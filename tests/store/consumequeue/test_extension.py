@@ -10,7 +10,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.store.consumequeue.extension import Extension, UnitRun, is_address
+from rocketbroker.store.consumequeue.extension import (
+    AHEAD_BYTES,
+    Extension,
+    UnitRun,
+    is_address,
+)
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.loading import QueueLoading
 from rocketbroker.store.file_names import segment_name
@@ -82,6 +87,22 @@ class UnitTests(SynchronousTestCase):
         run = UnitRun(self.extension)
         self.assertIsNone(run.unit(addresses[-1] + 10_000))
         self.assertIsNone(run.unit(addresses[3] + 1))
+
+    def test_runEnd(self) -> None:
+        """No unit behind the last one that counts is read, and one that is longer than
+        what is read at once is."""
+        self.disk.make_dirs("/s/long")
+        files = QueueFiles(OpenFiles(self.disk), "/s/long", 4 * AHEAD_BYTES)
+        self.extension = Extension(files)
+        some = self.enter(b"a", b"." * AHEAD_BYTES, b"c")
+        addresses = [ENTRY.unpack(entry)[2] for entry in some]
+        self.extension.bound(lambda at, most: b"".join(some[at:2]), 0, 2, False)
+        run = UnitRun(self.extension)
+        self.assertIsNone(run.unit(addresses[2]))
+        for number, bit_map in ((0, b"a"), (1, b"." * AHEAD_BYTES)):
+            unit = run.unit(addresses[number])
+            assert unit is not None
+            self.assertEqual(unit.bit_map, bit_map)
 
     def test_rollOver(self) -> None:
         """The last four bytes of a file stay free: a unit that would reach into them

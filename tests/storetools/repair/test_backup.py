@@ -22,21 +22,26 @@ class CopiesTests(DamagedStore):
     """The directory for copies."""
 
     def test_unreadable(self) -> None:
-        """In the place of what cannot be read are zeros, and it is listed."""
+        """In the place of what cannot be read are zeros, and it is listed; behind the
+        end of a file is nothing to copy."""
         before = self.disk.read(LOG)[: 3 * BLOCK]
         self.disk.spoil(LOG, BLOCK + 5, BLOCK + 6)
         copies = Backup(self.disk, ROOT, Wall()())
         file = self.disk.open(LOG)
         copies.keep(LOG, file, 100, 3 * BLOCK - 100)
+        copies.keep(LOG, file, SEGMENT - 5, 100)
         copies.sync()
         copies.close()
         file.close()
         kept = self.disk.read(os.path.join(copies.folder, "before.bin"))
         self.assertEqual(kept[: BLOCK - 100], before[100:BLOCK])
         self.assertEqual(kept[BLOCK - 100 : 2 * BLOCK - 100], bytes(BLOCK))
-        self.assertEqual(kept[2 * BLOCK - 100 :], before[2 * BLOCK :])
+        self.assertEqual(kept[2 * BLOCK - 100 : 3 * BLOCK - 100], before[2 * BLOCK :])
+        self.assertEqual(len(kept), 3 * BLOCK - 100 + 5)
         lines = self.disk.read(os.path.join(copies.folder, "changes.jsonl"))
         rows = [json.loads(line) for line in lines.splitlines()]
+        lengths = [row["length"] for row in rows if "at" in row]
+        self.assertEqual(lengths, [3 * BLOCK - 100, 5])
         unread = [row for row in rows if "unreadable" in row]
         self.assertEqual(
             unread,
@@ -86,12 +91,17 @@ class BadDiskTests(DamagedStore):
                 self.expect_repaired(36)
 
     def test_queue(self) -> None:
-        """A block of a queue cannot be read: it is made again from the log."""
-        self.disk.spoil(QUEUE, 100, 101)
-        repair = self.repair()
-        self.assertIn(os.path.dirname(QUEUE), [each.where for each in self.steps])
-        self.assertTrue(repair.copies)
-        self.expect_repaired(40)
+        """A block of a queue cannot be read: it is made again from the log, also where
+        one of its messages is lost."""
+        for lost in (0, 1):
+            self.start_over()
+            for at in [self.position(7)[0] + 500] * lost:
+                self.change(LOG, at, b"!")
+            self.disk.spoil(QUEUE, 100, 101)
+            repair = self.repair()
+            self.assertIn(os.path.dirname(QUEUE), [each.where for each in self.steps])
+            self.assertTrue(repair.copies)
+            self.expect_repaired(40 - lost)
 
     def test_index(self) -> None:
         """So is an index."""

@@ -70,6 +70,8 @@ class CheckTests(SynchronousTestCase):
         check = self.check()
         self.assertEqual({fault.kind for fault in self.faults}, {"unreadable"})
         self.assertEqual({fault.where for fault in self.faults}, bad)
+        text = "it cannot be read: Input/output error"
+        self.assertEqual({fault.text for fault in self.faults}, {text})
         self.assertEqual((check.faults, len(self.faults)), (4, 4))
         self.assertEqual(check.log.records, 40)
         self.assertEqual(check.index.entries, 11)
