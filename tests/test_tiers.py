@@ -56,6 +56,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "broker": (
         "json_bodies",
         "background_work",
+        "services",
         "running_settings",
         "json_table",
         "messages",

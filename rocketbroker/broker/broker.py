@@ -20,24 +20,23 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from rocketbroker.broker.admin.administration import administration
-from rocketbroker.broker.clients.consumer_notify import LATE_SECONDS
-from rocketbroker.broker.diagnostics.group_diagnosis import LOOK_SECONDS
 from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
-from rocketbroker.broker.stats.rates import SAMPLE_SECONDS
+from rocketbroker.broker.services import (
+    CLIENTS,
+    DIAGNOSIS,
+    NOTICES,
+    SAMPLES,
+    SAVE_COUNTERS,
+    SAVE_DELAYS,
+    SAVE_TABLES,
+)
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
-
-#: How often silent clients are looked for.
-SCAN_SECONDS: Final = 10.0
-
-#: The first write of offsets comes so long after the start.
-FIRST_SAVE_SECONDS: Final = 10.0
 
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0
@@ -67,8 +66,6 @@ class Broker(Parts):
             part.register(self.vip)
         self.pulling.register(self.main)
         self._servers: list[Server] = []
-        self._saves: list[PeriodicCall] = []
-        self.running.subscribe(self._change_periods)
 
     def open(self) -> None:
         """I{Blocking.} Read the tables, open and recover the store.
@@ -108,31 +105,15 @@ class Broker(Parts):
         self.schedule.start()
         self.transactions.start()
         self.log_subscribers.start()
-        every = self.periodic.every
-        every("scan of clients", SCAN_SECONDS, SCAN_SECONDS, self._scan)
-        tables, delays, counters = save_seconds(self.settings)
-        save = self.transactions.counts.save
-        self._saves = [
-            every("save of tables", FIRST_SAVE_SECONDS, tables, self._save),
-            every("save of delays", FIRST_SAVE_SECONDS, delays, self.schedule.save),
-            every("save of counters", counters, counters, save),
-        ]
-        every(
-            "notices to consumers",
-            2 * LATE_SECONDS,
-            LATE_SECONDS,
-            self.consumer_notify.deliver,
-        )
-        look = partial(self._in_slices, self.diagnosis.look)
-        every("diagnosis", LOOK_SECONDS, LOOK_SECONDS, look)
-        look = partial(self._in_slices, self.statistics.look)
-        every("samples", SAMPLE_SECONDS, SAMPLE_SECONDS, look)
+        begin = self.services.begin
+        begin(CLIENTS, self._scan)
+        begin(SAVE_TABLES, self._save)
+        begin(SAVE_DELAYS, self.schedule.save)
+        begin(SAVE_COUNTERS, self.transactions.counts.save)
+        begin(NOTICES, self.consumer_notify.deliver)
+        begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
+        begin(SAMPLES, partial(self._in_slices, self.statistics.look))
         return self.registration.start().addCallback(lambda _: self._ready())
-
-    def _change_periods(self, settings: BrokerSettings) -> None:
-        """Write tables in other periods."""
-        for call, seconds in zip(self._saves, save_seconds(settings), strict=False):
-            call.change(seconds)
 
     def _in_slices(self, work: Callable[[], Iterator[None]]) -> Deferred[None]:
         """Do regular work over all topics or groups; the stop drops it."""
@@ -177,7 +158,7 @@ class Broker(Parts):
         return Deferred.fromCoroutine(self._stop())
 
     async def _stop(self) -> None:
-        self.periodic.stop()
+        self.services.stop()
         for step in (
             self.registration.stop,
             self._stop_answering,
@@ -231,15 +212,6 @@ class Broker(Parts):
         saved = [table.saved() for table in self._tables]
         saved += [self._delay_offsets.saved(), self.transactions.counts.saved()]
         return gatherResults(saved)
-
-
-def save_seconds(settings: BrokerSettings) -> tuple[float, float, float]:
-    """The times between writes of tables, of delay levels and of counters."""
-    return (
-        settings.broker.flush_consumer_offset_interval / 1000,
-        settings.store.flush_delay_offset_interval / 1000,
-        settings.broker.transaction_metric_flush_interval / 1000,
-    )
 
 
 def vip_port(main: int) -> int:

@@ -43,6 +43,7 @@ from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.reply import Replies
 from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.send.send_back import SendBack
+from rocketbroker.broker.services import Services
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.broker.storage.group_commit import GroupCommit
@@ -51,7 +52,6 @@ from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
-from rocketbroker.remoting.periodic import PeriodicWork
 
 #: The file of the subscribers' positions, in the folder of the tables.
 SUBSCRIBERS: Final = "dispatchFollowers.json"
@@ -61,7 +61,7 @@ class Parts:
     """The parts of a broker, as attributes: tests and metrics look at them.
 
     @ivar address: where clients reach the main port.
-    @ivar periodic: the work that is done again and again.
+    @ivar services: the work that is done again and again.
     @ivar slices: does long work in bounded slices.
     @ivar files: the files of all tables; their C{problem} belongs to the health.
     """
@@ -78,7 +78,7 @@ class Parts:
         self.store = env.store
         self.slices = env.slices
         self._environment = env
-        self.periodic = PeriodicWork(env.clock)
+        self.services = Services(env.clock, settings, env.wall_ms)
         self.files: list[JsonTable] = []
         self._make_tables()
         self._make_registration()
@@ -112,7 +112,7 @@ class Parts:
             self.registration,
             self.group_commit,
             self.scheduler,
-            self.cleanup,
+            self.services,
             self.long_polling,
             self.batcher,
             self.sending,
@@ -206,12 +206,21 @@ class Parts:
         env, settings = self._environment, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
         self.group_commit = GroupCommit(clock, store, settings.store, in_thread)
-        self.long_polling = LongPolling(clock, store, settings.broker, env.turns)
+        self.long_polling = LongPolling(
+            clock, store, settings.broker, env.turns, self.services
+        )
         wake = self.long_polling.wake
         self.scheduler = StoreScheduler(
-            clock, store, settings.store, self.group_commit, wake, env.turns, in_thread
+            clock,
+            store,
+            settings.store,
+            self.group_commit,
+            wake,
+            env.turns,
+            in_thread,
+            self.services,
         )
-        self.cleanup = Cleanup(clock, store, settings.store, in_thread)
+        self.cleanup = Cleanup(clock, store, in_thread, self.services)
         self.batcher = AppendBatcher(
             store,
             self.group_commit,
@@ -247,6 +256,7 @@ class Parts:
             host,
             env.wall_ms,
             in_thread,
+            self.services,
         )
         self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
         self.sending = Sending(
@@ -299,6 +309,7 @@ class Parts:
             under_way,
             env.wall_ms,
             env.in_thread,
+            self.services,
         )
 
     def _make_pulling(self) -> None:
@@ -396,7 +407,7 @@ class Parts:
             settings.name_servers,
             options,
             self.topics,
-            self.periodic,
+            self.services,
         )
 
     def responders(self) -> list[Part]:
@@ -413,6 +424,7 @@ class Parts:
             self.cleanup,
             self._delay_offsets,
             self.assignment,
+            self.services,
             ConsumerInfo(
                 self.topics, self.groups, self.offsets, self.consumers, self.store
             ),

@@ -26,7 +26,7 @@ from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
-from rocketbroker.metrics.failures import add_limits, add_periodic, periodic_calls
+from rocketbroker.metrics.failures import add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
@@ -184,12 +184,12 @@ class BrokerFamilies:
             add_store(samples, broker)
             add_oldest(samples, oldest, self._wall_ms())
             add_disk(samples, broker.store)
-            add_periodic(samples, broker)
+            add_services(samples, broker.services)
             add_limits(samples, broker)
             add_followers(samples, broker)
         for name, group in self._ports.items():
             add_port(samples, name, group, options.enable_remoting_metrics)
-        calls = periodic_calls(self._broker)
+        calls = self._broker.services.calls.values()
         add_longest_turns(samples, self._ports, self._broker.slices, calls)
         samples.gauge(
             "rocketbroker_metric_samples_left_out",

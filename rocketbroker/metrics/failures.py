@@ -4,25 +4,39 @@
 from __future__ import annotations
 
 from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.services import Services
 from rocketbroker.metrics.samples import Samples
-from rocketbroker.remoting.periodic import PeriodicCall
 
 
-def periodic_calls(broker: Broker) -> list[PeriodicCall]:
-    """All that a broker does again and again."""
-    parts = broker, broker.scheduler, broker.cleanup, broker.long_polling
-    return [call for part in parts for call in part.periodic.calls]
-
-
-def add_periodic(samples: Samples, broker: Broker) -> None:
-    """Add the failures of work that is done again and again."""
-    for call in periodic_calls(broker):
+def add_services(samples: Samples, services: Services) -> None:
+    """Add what each service did: work that is done again and again."""
+    for row in services.to_json():
+        work = row["name"]
+        samples.counter(
+            "rocketbroker_periodic_runs_total",
+            "runs of periodic work",
+            row["runs"],
+            work=work,
+        )
         samples.counter(
             "rocketbroker_periodic_failures_total",
             "failures of periodic work, which goes on",
-            call.failures,
-            work=call.name,
+            row["failures"],
+            work=work,
         )
+        if row["runs"]:
+            samples.gauge(
+                "rocketbroker_periodic_last_run_timestamp_seconds",
+                "when the last run of periodic work began",
+                row["lastRunTimestamp"] / 1000,
+                work=work,
+            )
+            samples.gauge(
+                "rocketbroker_periodic_last_run_seconds",
+                "how long the last run of periodic work took",
+                row["lastRunMillis"] / 1000,
+                work=work,
+            )
 
 
 def add_limits(samples: Samples, broker: Broker) -> None:

@@ -24,9 +24,13 @@ from rocketbroker.remoting.counts import Longest
 class PeriodicCall:
     """One function, called in periods from C{start} to C{stop}.
 
-    @ivar period: seconds from one call to the next.
     @ivar name: of the work, for log and metrics: C{"scan of brokers"}.
+    @ivar period: in seconds.
+    @ivar runs: how many calls have begun.
     @ivar failures: how many calls have ended with an error.
+    @ivar is_under_way: whether the last call has not ended.
+    @ivar begun_at: when the last call began, by the clock.
+    @ivar last_seconds: how long the last call that has ended took.
     @ivar longest: how long the longest calls kept the reactor.
     """
 
@@ -40,13 +44,18 @@ class PeriodicCall:
         """
         self.name = name
         self.period = 0.0
+        self.runs = 0
         self.failures = 0
+        self.is_under_way = False
+        self.begun_at = 0.0
+        self.last_seconds = 0.0
         self.longest = Longest()
         self._work = work
         self._clock = clock
         self._loop = LoopingCall(self._call)
         self._loop.clock = clock
         self._first: IDelayedCall | None = None
+        self._is_first_a_period = False
 
     def start(self, period: float, first: float | None = None) -> None:
         """Call every C{period} seconds from now on.
@@ -54,6 +63,7 @@ class PeriodicCall:
         @param first: seconds until the first call; the period if C{None}.
         """
         self.period = period
+        self._is_first_a_period = first is None
         if first == 0:
             self._begin()
         else:
@@ -67,12 +77,16 @@ class PeriodicCall:
     def change(self, period: float) -> None:
         """Call every C{period} seconds instead; it may not be running.
 
-        The next call comes a period from now; the first one, and the one after a call
-        that has not ended, come as they would have.
+        The next call comes a period from now; a first one with a time of its own, and
+        the one after a call that has not ended, come as they would have.
         """
         loop, changed = self._loop, period != self.period
         self.period = period
-        if not changed or not loop.running:
+        if not changed:
+            return
+        if self._first is not None and self._is_first_a_period:
+            self._first.reset(period)
+        if not loop.running:
             return
         loop.interval = period
         if loop.call is not None:
@@ -80,11 +94,17 @@ class PeriodicCall:
             loop.start(period, now=False)
 
     def _call(self) -> Deferred[object]:
-        begin = self._clock.seconds()
+        begin = self.begun_at = self._clock.seconds()
+        self.runs += 1
+        self.is_under_way = True
         done = maybeDeferred(self._work).addErrback(self._failed)
         now = self._clock.seconds()
         self.longest.note(now - begin, now)
-        return done
+        return done.addCallback(self._ended)
+
+    def _ended(self, _: object) -> None:
+        self.is_under_way = False
+        self.last_seconds = self._clock.seconds() - self.begun_at
 
     def _failed(self, failure: Failure) -> None:
         self.failures += 1
@@ -102,29 +122,3 @@ class PeriodicCall:
             self._first = None
         if self._loop.running:
             self._loop.stop()
-
-
-@final
-class PeriodicWork:
-    """All that one server does in periods.
-
-    @ivar calls: in the order in which they were added; metrics read their failures.
-    """
-
-    def __init__(self, clock: IReactorTime) -> None:
-        self._clock = clock
-        self.calls: list[PeriodicCall] = []
-
-    def every(
-        self, name: str, first: float, period: float, work: Callable[[], object]
-    ) -> PeriodicCall:
-        """Do C{work} after C{first} seconds and then every C{period}."""
-        call = PeriodicCall(self._clock, name, work)
-        self.calls.append(call)
-        call.start(period, first)
-        return call
-
-    def stop(self) -> None:
-        """Do nothing any more."""
-        for call in self.calls:
-            call.stop()

@@ -207,6 +207,7 @@ class RequestCode(IntEnum):
 
     # Ours
     GET_GROUP_PROBLEMS = 31001
+    GET_SERVICES = 31002
 
 
 class ResponseCode(IntEnum):

@@ -6,9 +6,7 @@ from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.schedule.schedule_service import (
-    LOOK_SECONDS,
-)
+from rocketbroker.broker.services import DELIVERY_SECONDS
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.store.interfaces import (
     PUT_OK,
@@ -52,7 +50,7 @@ class DelayingCase(SynchronousTestCase):
         self.rig.scheduler.dispatch()
         return answer
 
-    def pass_by(self, seconds: float, step: float = LOOK_SECONDS) -> None:
+    def pass_by(self, seconds: float, step: float = DELIVERY_SECONDS) -> None:
         """Let time pass as it does."""
         end = self.rig.clock.seconds() + seconds
         while (left := end - self.rig.clock.seconds()) > 1e-6:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import attrs
 from twisted.internet.defer import Deferred, fail
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
@@ -15,8 +17,11 @@ from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.registration.name_server_api import Caller
+from rocketbroker.broker.services import Services
+from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import text_of
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConnectionLost, StoreError
 from rocketbroker.records import record
 from rocketbroker.records.ids import UniqueKeys
@@ -50,6 +55,22 @@ SMALL = {
     "maxHashSlotNum": "100",
     "maxIndexNum": "1000",
 }
+
+
+def services_of(
+    clock: IReactorTime,
+    store: StoreOptions | None = None,
+    broker: BrokerOptions | None = None,
+) -> Services:
+    """The services of a broker with these settings."""
+    settings = BrokerSettings.from_properties(SMALL)
+    return Services(
+        clock,
+        attrs.evolve(
+            settings, store=store or settings.store, broker=broker or settings.broker
+        ),
+        lambda: WALL_MS,
+    )
 
 
 class NoNameServers:

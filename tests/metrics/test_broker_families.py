@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.services import HELD_PULLS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies
@@ -329,7 +330,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         """Failures of periodic work are counted, by work."""
         self.broker.long_polling.start()
         self.addCleanup(self.broker.long_polling.stop)
-        self.broker.long_polling.periodic.calls[0].failures = 3
+        self.broker.services.calls[HELD_PULLS].failures = 3
         name = "rocketbroker_periodic_failures_total"
         self.assertEqual(self.value(name, work="check of held pulls"), 3)
 

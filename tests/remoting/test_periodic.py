@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
+from rocketbroker.remoting.periodic import PeriodicCall
 
 
 class PeriodicTests(SynchronousTestCase):
@@ -15,11 +17,17 @@ class PeriodicTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Work that is noted."""
         self.clock = Clock()
-        self.periodic = PeriodicWork(self.clock)
         self.done: list[float] = []
         self.broken = False
         self.result: Deferred[None] | None = None
-        self.call = self.periodic.every("test", 5, 10, self.work)
+        self.call = self.every(self.work)
+
+    def every(self, work: Callable[[], object]) -> PeriodicCall:
+        """Work after 5 seconds, then every 10."""
+        call = PeriodicCall(self.clock, "test", work)
+        call.start(10, 5)
+        self.addCleanup(call.stop)
+        return call
 
     def work(self) -> Deferred[None] | None:
         """Note the time."""
@@ -35,6 +43,7 @@ class PeriodicTests(SynchronousTestCase):
         """The first time is another than the period."""
         self.pass_by(26)
         self.assertEqual((self.done, self.call.failures), ([5, 15, 25], 0))
+        self.assertEqual((self.call.runs, self.call.begun_at), (3, 25))
 
     def test_failure(self) -> None:
         """Work that fails is logged, counted, and done again."""
@@ -59,7 +68,7 @@ class PeriodicTests(SynchronousTestCase):
         def slow() -> None:
             self.clock.rightNow += 0.25
 
-        call = self.periodic.every("slow", 5, 10, slow)
+        call = self.every(slow)
         self.pass_by(6)
         self.assertEqual(call.longest.value(self.clock.seconds()), 0.25)
 
@@ -100,19 +109,21 @@ class PeriodicTests(SynchronousTestCase):
         first = self.result = Deferred()
         self.pass_by(27)
         self.assertEqual(self.done, [5])
+        self.assertTrue(self.call.is_under_way)
         self.result = None
         first.callback(None)
+        self.assertEqual((self.call.is_under_way, self.call.last_seconds), (False, 22))
         self.pass_by(9)
         self.assertEqual(self.done, [5, 35])
 
     def test_stop(self) -> None:
         """Nothing is left to be done, before the first time and after it."""
         self.assertTrue(self.call.running)
-        self.periodic.stop()
+        self.call.stop()
         self.assertEqual(self.clock.getDelayedCalls(), [])
-        self.periodic.every("again", 5, 10, self.work)
+        self.call = self.every(self.work)
         self.pass_by(6)
-        self.periodic.stop()
+        self.call.stop()
         self.assertEqual(self.clock.getDelayedCalls(), [])
         self.assertEqual((self.done, self.call.running), ([5], False))
 
@@ -127,5 +138,5 @@ class PeriodicTests(SynchronousTestCase):
         self.assertEqual(self.done, [0, 3, 4])
         now.stop()
         later.stop()
-        self.periodic.stop()
+        self.call.stop()
         self.assertEqual(self.clock.getDelayedCalls(), [])

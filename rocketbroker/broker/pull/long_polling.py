@@ -24,10 +24,10 @@ from typing import Final, final
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from rocketbroker.broker.services import HELD_PULLS, Services
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, ITurns
-from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.store.interfaces import (
     Arrival,
     IQueue,
@@ -40,9 +40,6 @@ from rocketbroker.store.interfaces import (
 #: that it consumes; the largest topic that is made by itself has 1024 queues. Beyond
 #: it the answer is PULL_NOT_FOUND at once, and the client asks again.
 MAX_HELD_PER_CONNECTION: Final = 16_384
-
-#: How often each queue with held pulls is looked at (with longPollingEnable).
-CHECK_SECONDS: Final = 5.0
 
 #: How long new messages are looked at, about, for all held pulls with filters on
 #: properties in one queue, in ns. The others are found by the next check, as if nothing
@@ -112,13 +109,17 @@ class LongPolling:
     @ivar expired: how many were woken because their time was over.
     @ivar dropped: how many went with their connection.
     @ivar refused: how many were not held because there were too many.
-    @ivar periodic: the regular check; no error ends it.
     """
 
     _log = Logger()
 
     def __init__(
-        self, clock: IReactorTime, store: IStore, options: BrokerOptions, turns: ITurns
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        options: BrokerOptions,
+        turns: ITurns,
+        services: Services,
     ) -> None:
         """
         @param turns: whose time is over is answered in one.
@@ -139,13 +140,11 @@ class LongPolling:
         self._cost = 0
         self._stopped = False
         self._timer: IDelayedCall | None = None
-        self.periodic = PeriodicWork(clock)
+        self._services = services
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self._take(settings.broker)
-        for call in self.periodic.calls:
-            call.change(self._check_seconds())
 
     def _take(self, options: BrokerOptions) -> None:
         self._most = options.pull_thread_pool_queue_capacity
@@ -155,19 +154,13 @@ class LongPolling:
             else options.short_polling_time_mills / 1000.0
         )
 
-    def _check_seconds(self) -> float:
-        """How often held pulls are looked through."""
-        return self._short_seconds or CHECK_SECONDS
-
     def start(self) -> None:
         """Begin the regular check."""
-        seconds = self._check_seconds()
-        self.periodic.every("check of held pulls", seconds, seconds, self.check)
+        self._services.begin(HELD_PULLS, self.check)
 
     def stop(self) -> None:
         """Forget all held pulls, end all timers, and hold nothing any more."""
         self._stopped = True
-        self.periodic.stop()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -33,9 +33,9 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.broker.registration.name_server_api import Batch, NameServerApi
+from rocketbroker.broker.services import REGISTRATION, Services
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
 from rocketbroker.wire.frames import MAX_BYTES
@@ -49,13 +49,6 @@ MAX_CHARACTER_BYTES: Final = 4
 #: What those of a part take, where one registration is not enough: smaller, so that no
 #: server is busy with one for long.
 PART_BYTES: Final = 4 * 1024 * 1024
-
-#: The first periodic registration comes so long after the start.
-FIRST_SECONDS: Final = 10.0
-
-#: Bounds of registerNameServerPeriod: name servers forget a broker after two minutes,
-#: and need not hear of it all the time.
-PERIOD_SECONDS: Final = (10.0, 60.0)
 
 #: How soon a name server that did not answer is tried again.
 RETRY_SECONDS: Final = 2.0
@@ -79,11 +72,10 @@ class Registration:
         name_servers: Sequence[str],
         options: BrokerOptions,
         topics: TopicTable,
-        periodic: PeriodicWork,
+        services: Services,
     ) -> None:
         """
         @param name_servers: their addresses; none: the broker works alone.
-        @param periodic: takes the periodic registration.
         """
         self.registered = 0
         self.failures = 0
@@ -93,8 +85,7 @@ class Registration:
         self._name_servers = tuple(name_servers)
         self._options = options
         self._topics = topics
-        self._periodic = periodic
-        self._call: PeriodicCall | None = None
+        self._services = services
         self._retry: IDelayedCall | None = None
         self._soon: IDelayedCall | None = None
         self._changed: dict[str, None] = {}
@@ -126,12 +117,7 @@ class Registration:
         if not self._name_servers:
             return succeed(None)
         self._topics.watch(self._topics_changed)
-        self._call = self._periodic.every(
-            "registration with name servers",
-            FIRST_SECONDS,
-            self._period_seconds(),
-            self._period,
-        )
+        self._services.begin(REGISTRATION, self._period)
         return self.register_all(forced=True)
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -139,8 +125,6 @@ class Registration:
         before, self._options = self._options, settings.broker
         if not self._running or not self._name_servers:
             return
-        if self._call is not None:
-            self._call.change(self._period_seconds())
         if before.broker_permission != self._options.broker_permission:
             # Name servers take no topics at a version that they have.
             self._topics.touch()
@@ -153,19 +137,12 @@ class Registration:
                 if server not in self.unreachable
             ).addCallback(self._announced_to_all, number)
 
-    def _period_seconds(self) -> float:
-        low, high = PERIOD_SECONDS
-        period = self._options.register_name_server_period / 1000
-        return min(max(period, low), high)
-
     def stop(self) -> Deferred[None]:
         """Take this broker off the name servers; fires when they know or failed."""
         self._running = False
         for call in (self._retry, self._soon):
             if call is not None and call.active():
                 call.cancel()
-        if self._call is not None:
-            self._call.stop()
         self._changed.clear()
         self._release()
         return gather(

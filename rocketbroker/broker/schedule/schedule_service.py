@@ -8,7 +8,7 @@ that a backlog after a restart leaves connections their share. Cold messages are
 a thread.
 
 I{Guarantees.} A message is delivered when its level has passed since it was stored, by
-the time of day, and at most L{LOOK_SECONDS} later unless there is a backlog. As in
+the time of day, and at most L{DELIVERY_SECONDS} later unless there is a backlog. As in
 RocketMQ, a clock that is set ahead delivers early, a machine that slept delivers when
 it wakes, and a clock that is set back to before the store time delivers at once. Only
 PUT_OK counts as delivered; other deliveries are tried again, in order. The offset of a
@@ -51,6 +51,7 @@ from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.delay_recovery import resumed_offset
 from rocketbroker.broker.send.append_batcher import QueueSends
+from rocketbroker.broker.services import DELIVERY, DELIVERY_SECONDS, Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
@@ -61,9 +62,6 @@ from rocketbroker.store.interfaces import (
     Draft,
     IStore,
 )
-
-#: How often levels are looked at, and when an append that failed is tried again.
-LOOK_SECONDS: Final = 0.1
 
 #: How many messages are delivered before connections get their turn: some ms.
 MAX_DELIVERED: Final = 128
@@ -99,6 +97,7 @@ class ScheduleService:
         max_under_way: int,
         wall_ms: Callable[[], int],
         in_thread: InThread,
+        services: Services,
     ) -> None:
         """
         @param appended: called after each append.
@@ -124,6 +123,7 @@ class ScheduleService:
         self._max_under_way = max(max_under_way, MAX_DELIVERED)
         self._wall_ms = wall_ms
         self._in_thread = in_thread
+        self._services = services
         self._levels: deque[DelayLevel] = deque()
         self._call: IDelayedCall | None = None
         self._reading: set[Deferred[None]] = set()
@@ -178,7 +178,7 @@ class ScheduleService:
 
     def start(self) -> None:
         """Begin to deliver."""
-        self._call = self._clock.callLater(0, self._turn)
+        self._services.begin(DELIVERY, self._turn)
 
     def stop(self) -> Deferred[None]:
         """Deliver nothing any more; fires when no thread reads for it."""
@@ -218,9 +218,13 @@ class ScheduleService:
         }
 
     def _turn(self) -> None:
-        """Look at each level once."""
+        """Look at each level once, unless that is under way."""
+        if self._call is None and not self._stopped:
+            self._step()
+
+    def _step(self) -> None:
+        """Deliver what is due; what is more than one step's, soon."""
         self._call = None
-        pause = LOOK_SECONDS
         left = MAX_DELIVERED
         for _ in range(len(self._levels)):
             level = self._levels[0]
@@ -232,9 +236,8 @@ class ScheduleService:
                 level.retry_at = self._clock.seconds() + BROKEN_SECONDS
                 self._log.failure("Delayed messages cannot be delivered.")
             if left <= 0:
-                pause = 0
+                self._call = self._clock.callLater(0, self._step)
                 break
-        self._call = self._clock.callLater(pause, self._turn)
 
     def _look(self, level: DelayLevel, most: int) -> int:
         """Deliver what is due in a level, or have it read.
@@ -334,7 +337,7 @@ class ScheduleService:
             more = not step.next_ms and step.next_offset < level.queue.max_offset
             return MAX_DELIVERED if more else passed
         self.failures += 1
-        level.retry_at = self._clock.seconds() + LOOK_SECONDS
+        level.retry_at = self._clock.seconds() + DELIVERY_SECONDS
         level.advance(again)
         level.ahead.update(offset for offset in discarded if offset > again)
         return 0

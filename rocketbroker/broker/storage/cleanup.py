@@ -16,17 +16,15 @@ C{docs/facts/store.md} 17; C{docs/facts/admin.md} 2.4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, final
+from typing import TypeVar, final
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.store import StoreOptions
+from rocketbroker.broker.services import CLEANING, LOOK_AT_DISKS, Services
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.running_flags import NOT_APPENDABLE
 from rocketbroker.wire.codes import RequestCode
@@ -34,19 +32,12 @@ from rocketbroker.wire.command import Command, response_to
 
 T = TypeVar("T")
 
-#: How often to look at the disks.
-LOOK_SECONDS: Final = 1.0
-
-#: When the first round of cleaning comes.
-FIRST_ROUND_SECONDS: Final = 60.0
-
 
 @final
 class Cleanup:
     """Watches the disks, and removes expired files.
 
     @ivar rounds: how many rounds of cleaning have ended.
-    @ivar periodic: both works; no error ends them.
     """
 
     _log = Logger()
@@ -55,41 +46,29 @@ class Cleanup:
         self,
         clock: IReactorTime,
         store: IStore,
-        options: StoreOptions,
         in_thread: InThread,
+        services: Services,
     ) -> None:
         self.rounds = 0
-        self.periodic = PeriodicWork(clock)
         self._clock = clock
         self._store = store
-        self._seconds = options.clean_resource_interval / 1000.0
+        self._services = services
         self._in_thread = in_thread
         self._refused = False
         self._stopped = False
         self._removed = (0, 0)
         self._hanging = ""
-        self._rounds: PeriodicCall | None = None
         self._working: set[Deferred[None]] = set()
         self._pause: IDelayedCall | None = None
 
     def start(self) -> None:
         """Begin."""
-        every = self.periodic.every
-        every("look at the disks", LOOK_SECONDS, LOOK_SECONDS, self._look)
-        self._rounds = every(
-            "cleaning of the store", FIRST_ROUND_SECONDS, self._seconds, self._round
-        )
-
-    def configure(self, settings: BrokerSettings) -> None:
-        """Obey these settings from now on."""
-        self._seconds = settings.store.clean_resource_interval / 1000.0
-        if self._rounds is not None:
-            self._rounds.change(self._seconds)
+        self._services.begin(LOOK_AT_DISKS, self._look)
+        self._services.begin(CLEANING, self._round)
 
     def stop(self) -> Deferred[None]:
         """End; fires when no thread works for it any more."""
         self._stopped = True
-        self.periodic.stop()
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None

@@ -26,12 +26,18 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.services import (
+    ALLOCATION,
+    FINDINGS,
+    FLUSH_LOG,
+    FLUSH_QUEUES,
+    Services,
+)
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import ITurns
-from rocketbroker.remoting.periodic import PeriodicCall, PeriodicWork
 from rocketbroker.store.interfaces import Arrival, IStore
 
 #: How long entries wait for others before they are dispatched together.
@@ -43,14 +49,8 @@ MAX_DISPATCHED: Final = 4096
 #: How long to wait after a dispatch that the disk refused.
 RETRY_SECONDS: Final = 1.0
 
-#: How often to look whether the next segment has to be made.
-ALLOCATE_SECONDS: Final = 0.5
-
 #: How often it is made in haste: else a full disk would be asked in a busy loop.
 HASTE_SECONDS: Final = 0.02
-
-#: How often what was found wrong on the disk is logged.
-FINDINGS_SECONDS: Final = 1.0
 
 #: How long dispatched messages wait for others before they enter the index together.
 INDEX_SECONDS: Final = 0.005
@@ -73,7 +73,6 @@ class StoreScheduler:
 
     @ivar dispatches: how many dispatch steps found something.
     @ivar failures: how many steps failed.
-    @ivar periodic: the regular steps; no error ends them.
     """
 
     _log = Logger()
@@ -87,6 +86,7 @@ class StoreScheduler:
         wake: Callable[[Arrival], None],
         turns: ITurns,
         in_thread: InThread,
+        services: Services,
     ) -> None:
         """
         @param wake: called with each arrival in a queue.
@@ -107,46 +107,32 @@ class StoreScheduler:
         self._room_at = 0.0
         self._running: dict[str, Deferred[None]] = {}
         self._timing = FlushPolicy(clock, store, options, group_commit)
-        self._options = options
-        self._flushes: list[PeriodicCall] = []
+        self._services = services
         self._group_commit = group_commit
-        self.periodic = PeriodicWork(clock)
         group_commit.on_flush(self.appended)
 
     def start(self) -> None:
         """Begin all regular work; the next segment is made now."""
-        log, queues = flush_seconds(self._options)
-        call = self._every("flush of consume queues", queues, self._flush_queues)
-        self._flushes.append(call)
+        begin = self._services.begin
         if not self._group_commit.synchronous:
-            call = self._every("flush of the commit log", log, self._timing.flush)
-            self._flushes.append(call)
-        self._every("allocation of segments", ALLOCATE_SECONDS, self._allocate)
-        self._every("report of findings", FINDINGS_SECONDS, self._log_findings)
+            begin(FLUSH_LOG, self._timing.flush)
+        begin(FLUSH_QUEUES, self._flush_queues)
+        begin(ALLOCATION, self._allocate)
+        begin(FINDINGS, self._log_findings)
         self._allocate()
         self.appended()
         self._index_later()
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self._options = settings.store
         self._timing.configure(settings.store)
-        log, queues = flush_seconds(settings.store)
-        for call, seconds in zip(self._flushes, (queues, log), strict=False):
-            call.change(seconds)
         if self._index_soon is None:
             # An index that is wanted again has to catch up.
             self._index_later()
 
-    def _every(
-        self, name: str, seconds: float, step: Callable[[], None]
-    ) -> PeriodicCall:
-        return self.periodic.every(name, seconds, seconds, step)
-
     def stop(self) -> Deferred[None]:
         """End all regular work; fires when no thread works for it any more."""
         self._stopped = True
-        self.periodic.stop()
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
@@ -268,11 +254,3 @@ class StoreScheduler:
         self._log.error(
             "The store's step {step} failed: {reason}", step=step, reason=reason
         )
-
-
-def flush_seconds(options: StoreOptions) -> tuple[float, float]:
-    """The times between flushes of the log, and of the queues."""
-    return (
-        options.flush_interval_commit_log / 1000.0,
-        options.flush_interval_consume_queue / 1000.0,
-    )

@@ -30,10 +30,10 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
@@ -48,6 +48,7 @@ from rocketbroker.broker.messages.transaction_messages import (
 )
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.services import CHECKS, MARKS, Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.end_transaction import immunity_ms
@@ -71,6 +72,8 @@ from rocketbroker.store.interfaces import (
     IStore,
 )
 
+T = TypeVar("T")
+
 #: The group whose offsets say how far the checks are.
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 
@@ -91,9 +94,6 @@ MAX_LOADED: Final = 20_000
 #: A half that cannot be read is looked at in so many rounds, one after the other, and
 #: then passed: it was acknowledged, and the disk may give later what it does not now.
 MAX_UNREADABLE: Final = 3
-
-#: Marks that could not be written are tried again so often.
-RETRY_SECONDS: Final = 1.0
 
 #: What is to be done with a half.
 _WAIT: Final = "wait"
@@ -136,6 +136,7 @@ class CheckBack:
         store_host: bytes,
         wall_ms: Callable[[], int],
         in_thread: InThread,
+        services: Services,
     ) -> None:
         """
         @param appended: called after each append.
@@ -164,20 +165,17 @@ class CheckBack:
         self._store_host = store_host
         self._wall_ms = wall_ms
         self._in_thread = in_thread
+        self._services = services
         self._turn = 0
         self._unread: dict[int, int] = {}
         self._progress: deque[tuple[int, int, int]] = deque()
         self._reached = (NONE, NONE)
-        self._calls: dict[str, IDelayedCall] = {}
         self._round: Deferred[None] = succeed(None)
         self._stopped = False
 
     def configure(self, options: BrokerOptions, reserved_ms: int) -> None:
         """Obey these settings from now on."""
-        before = self._interval()
         self._options, self._reserved_ms = options, reserved_ms
-        if "round" in self._calls and self._interval() != before:
-            self._calls["round"].reset(self._interval())
 
     # Start and stop.
 
@@ -233,38 +231,20 @@ class CheckBack:
 
     def start(self) -> None:
         """Begin to check."""
-        self._later("round", self._interval(), self._begin_round)
-        self._later("retry", RETRY_SECONDS, self._retry)
+        self._services.begin(CHECKS, self._begin_round)
+        self._services.begin(MARKS, self._retry)
 
     def stop(self) -> Deferred[None]:
         """Check no more; fires when no thread reads for it."""
         self._stopped = True
-        for call in self._calls.values():
-            call.cancel()
-        self._calls.clear()
         done: Deferred[None] = Deferred()
         self._round.addBoth(lambda _: done.callback(None))
         return done
 
-    def _interval(self) -> float:
-        return max(1, self._options.transaction_check_interval) / 1000
-
-    def _later(self, name: str, seconds: float, work: Callable[[], None]) -> None:
-        if not self._stopped:
-            self._calls[name] = self._clock.callLater(seconds, self._call, name, work)
-
-    def _call(self, name: str, work: Callable[[], None]) -> None:
-        del self._calls[name]
-        work()
-
     def _retry(self) -> None:
         """Write the marks that wait."""
-        try:
-            if self._marks.waiting and self._marks.write([]):
-                self._appended()
-        except Exception:
-            self._log.failure("Marks of transactions cannot be written.")
-        self._later("retry", RETRY_SECONDS, self._retry)
+        if self._marks.waiting and self._marks.write([]):
+            self._appended()
 
     def save(self) -> None:
         """Put into the table of offsets how far the checks are, as far as the disk has
@@ -282,17 +262,15 @@ class CheckBack:
 
     # A round.
 
-    def _begin_round(self) -> None:
-        self._round = Deferred.fromCoroutine(self._run())
-        self._round.addErrback(
-            lambda failure: self._log.failure(
-                "Transactions cannot be checked; the next round tries again.",
-                failure=failure,
-            )
-        )
-        self._round.addBoth(
-            lambda _: self._later("round", self._interval(), self._begin_round)
-        )
+    def _begin_round(self) -> Deferred[None]:
+        over: Deferred[None] = Deferred()
+        self._round = over
+
+        def ended(result: T) -> T:
+            over.callback(None)
+            return result
+
+        return Deferred.fromCoroutine(self._run()).addBoth(ended)
 
     async def _run(self) -> None:
         end_of_time = self._clock.seconds() + ROUND_SECONDS

@@ -33,6 +33,7 @@ from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.services import Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.check_back import CheckBack
@@ -70,7 +71,7 @@ class Transactions:
         store: IStore,
         options: BrokerOptions,
         store_options: StoreOptions,
-        file: JsonTable,
+        counters_file: JsonTable,
         offsets: OffsetTable,
         topics: TopicTable,
         producers: ProducerRegistry,
@@ -82,12 +83,12 @@ class Transactions:
         store_host: bytes,
         wall_ms: Callable[[], int],
         in_thread: InThread,
+        services: Services,
     ) -> None:
         """
-        @param file: transactionMetrics.
         @param store_host: where this broker is reached, as records have it.
         """
-        self.counts = TransactionCounters(file, wall_ms)
+        self.counts = TransactionCounters(counters_file, wall_ms)
         state = OpenTransactions(MAX_REMEMBERED)
         self.marks = marks = OpQueue(store, state, store_host, wall_ms)
         self.ends = EndTransaction(
@@ -122,6 +123,7 @@ class Transactions:
             store_host,
             wall_ms,
             in_thread,
+            services,
         )
 
         self.resuming = ResumeCheck(

@@ -10,12 +10,13 @@ from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from rocketbroker.broker.pull import long_polling
-from rocketbroker.broker.pull.long_polling import CHECK_SECONDS, HeldPull, LongPolling
+from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
+from rocketbroker.broker.services import CHECK_SECONDS, HELD_PULLS
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival, IQueue
 from rocketbroker.testing.connections import RecordedConnection
-from tests.broker.rig import Rig
+from tests.broker.rig import Rig, services_of
 
 
 @implementer(IQueue)
@@ -53,9 +54,13 @@ class HoldingTests(SynchronousTestCase):
     def make(self, **options: object) -> LongPolling:
         """What is tested, with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
-        made = LongPolling(self.clock, self.rig.store, settings, self.turns)
+        self.services = services_of(self.clock, broker=settings)
+        made = LongPolling(
+            self.clock, self.rig.store, settings, self.turns, self.services
+        )
         made.start()
         self.addCleanup(made.stop)
+        self.addCleanup(self.services.stop)
         return made
 
     def held(
@@ -127,7 +132,7 @@ class HoldingTests(SynchronousTestCase):
         del self.queue.max_offset
         self.clock.advance(CHECK_SECONDS)
         self.assertEqual(len(self.flushLoggedErrors(AttributeError)), 1)
-        self.assertEqual(self.long_polling.periodic.calls[0].failures, 1)
+        self.assertEqual(self.services.calls[HELD_PULLS].failures, 1)
         self.queue.max_offset = 1
         self.clock.advance(CHECK_SECONDS)
         self.assertEqual(self.woken, ["a"])
@@ -263,6 +268,7 @@ class HoldingTests(SynchronousTestCase):
     def test_stop(self) -> None:
         """After the end nobody is held any more and no timer runs."""
         self.long_polling.hold(self.held("a"))
+        self.services.stop()
         self.long_polling.stop()
         self.assertFalse(self.long_polling.hold(self.held("b")))
         self.assertEqual((self.long_polling.held, self.woken), (0, []))

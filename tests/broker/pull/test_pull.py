@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 from typing import Any, cast
 
-from rocketbroker.broker.pull import long_polling, pull, pull_checks
+from rocketbroker.broker.pull import pull, pull_checks
+from rocketbroker.broker.services import CHECK_SECONDS
 from rocketbroker.store.interfaces import FOUND, Arrival, IStore, ReadResult
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -364,7 +365,7 @@ class HeldTests(PullCase):
         self.addCleanup(self.rig.long_polling.stop)
         self.hold(0, subscription="B")
         self.send("a", tag="A")
-        self.rig.clock.advance(long_polling.CHECK_SECONDS)
+        self.rig.clock.advance(CHECK_SECONDS)
         (answer,) = self.rig.answers()
         self.assertEqual(answer.code, AGAIN)
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "1")

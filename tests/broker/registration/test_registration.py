@@ -17,7 +17,6 @@ from rocketbroker.broker.registration.registration import (
     parted,
 )
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.remoting.periodic import PeriodicWork
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.registration import RegisterBrokerBody
@@ -27,6 +26,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
 from tests.broker.callers import Call, Caller
+from tests.broker.rig import services_of
 
 SERVERS = ("one:1", "two:2")
 
@@ -56,8 +56,14 @@ class RegistrationTests(SynchronousTestCase):
         file = JsonTable(MemoryDisk(), "/config/topics.json", at_once, Clock())
         self.topics = TopicTable(broker, file, lambda: 1000)
         calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
+        self.services = services_of(self.clock, broker=broker)
         self.registration = Registration(
-            self.clock, calls, servers, broker, self.topics, PeriodicWork(self.clock)
+            self.clock,
+            calls,
+            servers,
+            broker,
+            self.topics,
+            self.services,
         )
 
     def answer_all(self, body: bytes = b"") -> list[Call]:
@@ -482,6 +488,7 @@ class RegistrationTests(SynchronousTestCase):
             first, second = self.caller.take()
             first.answer()
             second.fail()
+            self.services.stop()
             done = self.registration.stop()
             (call,) = self.caller.take()
             self.assertEqual((call.address, call.command.code), ("one:1", 104))

@@ -8,7 +8,7 @@ import random
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
-from rocketbroker.broker.schedule.schedule_service import LOOK_SECONDS
+from rocketbroker.broker.services import DELIVERY_SECONDS
 from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.wire.codes import RequestCode
@@ -30,7 +30,7 @@ class DeliveryTests(DelayingCase):
             self.send(level, b"%d" % level, queue_id=1)
             self.rig.clock.advance((delay_ms - 1) / 1000)
             self.assertEqual(self.bodies(1), [])
-            self.pass_by(0.001 + LOOK_SECONDS)
+            self.pass_by(0.001 + DELIVERY_SECONDS)
             (stored,) = self.rig.records(1)
             self.assertEqual(stored.body, b"%d" % level)
             late_ms = stored.store_ms - WALL_MS - delay_ms
@@ -137,7 +137,7 @@ class ClockTests(DelayingCase):
         self.send(2)
         self.pass_by(1)
         self.rig.start_ms += 3_600_000
-        self.pass_by(LOOK_SECONDS)
+        self.pass_by(DELIVERY_SECONDS)
         self.assertEqual(self.bodies(), [b"body"])
 
     def test_backALittle(self) -> None:
@@ -156,7 +156,7 @@ class ClockTests(DelayingCase):
         self.send(2)
         self.pass_by(1)
         self.rig.start_ms -= 3_600_000
-        self.pass_by(LOOK_SECONDS)
+        self.pass_by(DELIVERY_SECONDS)
         self.assertEqual(self.bodies(), [b"body"])
 
 

@@ -11,7 +11,7 @@ from rocketbroker.broker.storage.store_scheduler import (
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival
-from tests.broker.rig import Rig
+from tests.broker.rig import Rig, services_of
 
 
 class SchedulerCase(SynchronousTestCase):
@@ -35,8 +35,16 @@ class SchedulerCase(SynchronousTestCase):
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
         self.group_commit = GroupCommit(clock, store, options, threads)
         self.turns = Turns()
+        self.services = services_of(clock, options)
         self.scheduler = StoreScheduler(
-            clock, store, options, self.group_commit, self.wake, self.turns, threads
+            clock,
+            store,
+            options,
+            self.group_commit,
+            self.wake,
+            self.turns,
+            threads,
+            self.services,
         )
 
     def wake(self, arrival: Arrival) -> None:
@@ -51,6 +59,7 @@ class SchedulerCase(SynchronousTestCase):
 
     def stop(self) -> None:
         """Stop; it has to come to an end."""
+        self.services.stop()
         done = self.scheduler.stop()
         self.rig.threads.run()
         self.successResultOf(done)

@@ -10,14 +10,15 @@ from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.storage.cleanup import LOOK_SECONDS, Cleanup
+from rocketbroker.broker.services import CLEANING, DISK_SECONDS, LOOK_AT_DISKS
+from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.store.running_flags import DISK_FULL
 from rocketbroker.testing.threads import Threads
-from tests.broker.rig import Rig, answered
+from tests.broker.rig import Rig, answered, services_of
 
 
 class Failing:
@@ -65,11 +66,13 @@ class CleaningTests(SynchronousTestCase):
         self.rig.scheduler.dispatch()
         self.rig.store.flush()
         self.threads = Threads()
+        options = StoreOptions.from_properties(settings)
+        self.services = services_of(self.rig.clock, options)
         self.cleanup = Cleanup(
             self.rig.clock,
             self.rig.store,
-            StoreOptions.from_properties(settings),
             self.threads,
+            self.services,
         )
         self.cleanup.start()
 
@@ -152,13 +155,14 @@ class CleaningTests(SynchronousTestCase):
         store.broken = ""
         self.left(19.9)
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
-        self.assertEqual(self.cleanup.periodic.calls[1].failures, 1)
+        self.assertEqual(self.services.calls[CLEANING].failures, 1)
         self.assertEqual(self.left(0.1), 5)
         self.cleanup.stop()
 
     def test_stop(self) -> None:
         """A stop between two steps waits for the one that runs, and no other comes."""
         self.rig.clock.advance(60)
+        self.services.stop()
         done = self.cleanup.stop()
         self.assertNoResult(done)
         self.threads.run()
@@ -184,14 +188,15 @@ class LookTests(SynchronousTestCase):
         self.ballast = disk.open("/ballast", create=True)
         self.clock = Clock()
         self.threads = Threads()
-        self.cleanup = Cleanup(self.clock, self.rig.store, StoreOptions(), self.threads)
+        self.services = services_of(self.clock)
+        self.cleanup = Cleanup(self.clock, self.rig.store, self.threads, self.services)
         self.cleanup.start()
         self.addCleanup(self.cleanup.stop)
 
     def look(self) -> list[tuple[LogLevel, str]]:
         """Let a second pass; what was logged."""
         with capturedLogs() as events:
-            self.clock.advance(LOOK_SECONDS)
+            self.clock.advance(DISK_SECONDS)
             self.threads.run()
         return [
             (event["log_level"], event["log_format"].format(**event))
@@ -215,13 +220,14 @@ class LookTests(SynchronousTestCase):
 
     def test_oneAtATime(self) -> None:
         """A disk that hangs is asked once."""
-        self.clock.advance(LOOK_SECONDS)
-        self.clock.advance(LOOK_SECONDS)
+        self.clock.advance(DISK_SECONDS)
+        self.clock.advance(DISK_SECONDS)
         self.assertEqual(len(self.threads.waiting), 1)
 
     def test_stop(self) -> None:
         """A stop waits for the thread, and nothing comes after it."""
-        self.clock.advance(LOOK_SECONDS)
+        self.clock.advance(DISK_SECONDS)
+        self.services.stop()
         done = self.cleanup.stop()
         self.assertNoResult(done)
         self.threads.run()
@@ -235,7 +241,7 @@ class LookTests(SynchronousTestCase):
         self.cleanup._store = store  # type: ignore[assignment]
         self.look()
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
-        self.assertEqual(self.cleanup.periodic.calls[0].failures, 1)
+        self.assertEqual(self.services.calls[LOOK_AT_DISKS].failures, 1)
         store.broken = ""
         self.ballast.allocate(0, 100 * BLOCK)
         self.assertEqual(len(self.look()), 1)

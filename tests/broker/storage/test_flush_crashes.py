@@ -26,6 +26,7 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.testing.files import MemoryDisk
+from tests.broker.rig import services_of
 from tests.store.stores import QUEUE_ENTRIES, ROOT, Wall, draft, make, placed
 from tests.store.stores import options as store_options
 
@@ -140,6 +141,7 @@ class Machine:
             lambda arrival: None,
             Turns(),
             self.threads,
+            services_of(self.clock, options),
         )
         self.batcher = AppendBatcher(
             self.store,

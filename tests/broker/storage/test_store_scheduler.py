@@ -7,11 +7,10 @@ from typing import Any
 
 from twisted.logger import capturedLogs, formatEvent
 
+from rocketbroker.broker.services import ALLOCATE_SECONDS, FINDINGS_SECONDS
 from rocketbroker.broker.storage.store_scheduler import (
-    ALLOCATE_SECONDS,
     CATCH_UP_SECONDS,
     DISPATCH_SECONDS,
-    FINDINGS_SECONDS,
     HASTE_SECONDS,
     INDEX_SECONDS,
     MAX_DISPATCHED,
@@ -224,9 +223,7 @@ class RegularTests(SchedulerCase):
         self.scheduler.start()
         self.advance(FINDINGS_SECONDS)
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
-        self.assertEqual(
-            sum(call.failures for call in self.scheduler.periodic.calls), 1
-        )
+        self.assertEqual(sum(call.failures for call in self.services.calls.values()), 1)
         with capturedLogs() as events:
             self.advance(FINDINGS_SECONDS)
         self.assertEqual([formatEvent(event) for event in events], ["Found."])
@@ -250,6 +247,7 @@ class RegularTests(SchedulerCase):
         """At the end what was appended is dispatched, and threads are waited for."""
         self.scheduler.start()
         self.append()
+        self.services.stop()
         done = self.scheduler.stop()
         self.assertEqual(self.arrived, [(1, 1)])
         self.assertNoResult(done)

@@ -6,7 +6,7 @@ import errno
 
 from twisted.logger import capturedLogs
 
-from rocketbroker.broker.transaction.check_back import RETRY_SECONDS
+from rocketbroker.broker.services import MARKS_SECONDS
 from rocketbroker.broker.transaction.op_queue import MAX_READ
 from tests.broker.transactions import ROUND, TransactionCase
 
@@ -32,7 +32,7 @@ class MarksTests(TransactionCase):
         """They are tried again without anybody ending a transaction."""
         marks = self.rig.transactions.marks
         marks.waiting = [(5, 0)]
-        self.rig.clock.advance(RETRY_SECONDS)
+        self.rig.clock.advance(MARKS_SECONDS)
         self.assertEqual(self.marks(), [b"5"])
 
     def test_read(self) -> None:

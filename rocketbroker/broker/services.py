@@ -1,0 +1,259 @@
+# -*- test-case-name: tests.broker.test_services -*-
+"""All that a broker does again and again, in one table, on one clock.
+
+The periods are RocketMQ's (C{docs/facts/broker.md} 3.2), those without a setting of its
+own included. A run that is not over is not begun anew, and no error ends a service: it
+is logged and counted, and the next run comes at its time.
+
+What happens after an event is not here: dispatching and indexing after appends
+(L{rocketbroker.broker.storage.store_scheduler}), group commit, retries of
+registrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, final
+
+import attrs
+import msgspec
+from twisted.internet.interfaces import IReactorTime
+
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+
+#: Seconds, by the settings.
+Seconds: TypeAlias = Callable[[BrokerSettings], float]
+
+
+#: How often a broker looks whether the next segment has to be made.
+ALLOCATE_SECONDS: Final = 0.5
+
+#: How often what was found wrong on the disk is logged.
+FINDINGS_SECONDS: Final = 1.0
+
+#: How often the disks are looked at: a disk can fill within RocketMQ's ten seconds.
+DISK_SECONDS: Final = 1.0
+
+#: How often each queue with held pulls is looked at (with longPollingEnable).
+CHECK_SECONDS: Final = 5.0
+
+#: How often delay levels are looked at, and an append that failed is tried again.
+DELIVERY_SECONDS: Final = 0.1
+
+#: How often marks of transactions that could not be written are tried again.
+MARKS_SECONDS: Final = 1.0
+
+#: Bounds of registerNameServerPeriod: name servers forget a broker after two minutes,
+#: and need not hear of it all the time.
+REGISTRATION_SECONDS: Final = (10.0, 60.0)
+
+
+def always(seconds: float) -> Seconds:
+    """A period that no setting changes."""
+    return lambda settings: seconds
+
+
+def clamped(seconds: float) -> float:
+    """The period of registrations, within its bounds."""
+    low, high = REGISTRATION_SECONDS
+    return min(max(seconds, low), high)
+
+
+@attrs.frozen
+class Service:
+    """One line of the table.
+
+    @ivar name: for log and metrics.
+    @ivar reason: why it is done.
+    @ivar period: from one run to the next.
+    @ivar delay: until the first run; None: one period.
+    """
+
+    name: str
+    reason: str
+    period: Seconds
+    delay: Seconds | None = None
+
+
+# Store.
+
+FLUSH_LOG: Final = Service(
+    "flush of the commit log",
+    "bounds what a power loss takes with ASYNC_FLUSH",
+    lambda s: s.store.flush_interval_commit_log / 1000,
+)
+FLUSH_QUEUES: Final = Service(
+    "flush of consume queues",
+    "shortens the start after a crash",
+    lambda s: s.store.flush_interval_consume_queue / 1000,
+)
+ALLOCATION: Final = Service(
+    "allocation of segments",
+    "no send waits for the making of a file",
+    always(ALLOCATE_SECONDS),
+)
+FINDINGS: Final = Service(
+    "report of findings",
+    "damage that readers met is logged",
+    always(FINDINGS_SECONDS),
+)
+LOOK_AT_DISKS: Final = Service(
+    "look at the disks",
+    "sends are refused before a disk is full",
+    always(DISK_SECONDS),
+)
+CLEANING: Final = Service(
+    "cleaning of the store",
+    "expired files are removed",
+    lambda s: s.store.clean_resource_interval / 1000,
+    always(60),
+)
+
+# Clients.
+
+HELD_PULLS: Final = Service(
+    "check of held pulls",
+    "catches arrivals that were not announced",
+    lambda s: (
+        CHECK_SECONDS
+        if s.broker.long_polling_enable
+        else s.broker.short_polling_time_mills / 1000
+    ),
+)
+CLIENTS: Final = Service(
+    "scan of clients",
+    "clients that are silent leave their groups",
+    always(10),
+)
+NOTICES: Final = Service(
+    "notices to consumers",
+    "with realTimeNotifyConsumerChange=false members are told of changes late",
+    always(15),
+    always(30),
+)
+DIAGNOSIS: Final = Service(
+    "diagnosis",
+    "finds problems of groups that nothing else reports",
+    always(5),
+)
+
+# Messages for later.
+
+DELIVERY: Final = Service(
+    "delivery of delayed messages",
+    "messages whose delay is over become visible",
+    always(DELIVERY_SECONDS),
+)
+CHECKS: Final = Service(
+    "checks of transactions",
+    "producers are asked how open transactions ended",
+    lambda s: max(1, s.broker.transaction_check_interval) / 1000,
+)
+MARKS: Final = Service(
+    "marks of transactions",
+    "ends of transactions that could not be written are written",
+    always(MARKS_SECONDS),
+)
+
+# Tables and figures.
+
+SAVE_TABLES: Final = Service(
+    "save of tables",
+    "topics, groups, offsets and filters go to the disk",
+    lambda s: s.broker.flush_consumer_offset_interval / 1000,
+    always(10),
+)
+SAVE_DELAYS: Final = Service(
+    "save of delays",
+    "the progress of delay levels goes to the disk",
+    lambda s: s.store.flush_delay_offset_interval / 1000,
+    always(10),
+)
+SAVE_COUNTERS: Final = Service(
+    "save of counters",
+    "the numbers of open transactions go to the disk",
+    lambda s: s.broker.transaction_metric_flush_interval / 1000,
+)
+SAMPLES: Final = Service(
+    "samples",
+    "rates of the last seconds and minutes are taken",
+    always(1),
+)
+REGISTRATION: Final = Service(
+    "registration with name servers",
+    "a name server forgets a broker that is silent for two minutes",
+    lambda s: clamped(s.broker.register_name_server_period / 1000),
+    always(10),
+)
+
+
+@final
+class Services:
+    """The services of one broker that run.
+
+    @ivar calls: in the order in which they were begun.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        settings: BrokerSettings,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.calls: dict[Service, PeriodicCall] = {}
+        self._clock = clock
+        self._wall_ms = wall_ms
+        self._settings = settings
+
+    def begin(self, service: Service, work: Callable[[], object]) -> PeriodicCall:
+        """Run a service from now on.
+
+        @param work: may return a L{Deferred}, which fires when the run is over.
+        """
+        call = self.calls[service] = PeriodicCall(self._clock, service.name, work)
+        first = None if service.delay is None else service.delay(self._settings)
+        call.start(service.period(self._settings), first)
+        return call
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._settings = settings
+        for service, call in self.calls.items():
+            call.change(service.period(settings))
+
+    def stop(self) -> None:
+        """Begin no more runs."""
+        for call in self.calls.values():
+            call.stop()
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.GET_SERVICES, self.respond)
+
+    def respond(self, connection: IConnection, request: Command) -> Command:
+        """Request 31002: C{{"services": [...]}}, the rows of L{to_json}."""
+        body = msgspec.json.encode({"services": self.to_json()})
+        return response_to(request, body=body)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """A row for each service, for operators."""
+        now, wall_ms = self._clock.seconds(), self._wall_ms()
+        rows: list[dict[str, Any]] = []
+        for service, call in self.calls.items():
+            row = {
+                "name": service.name,
+                "reason": service.reason,
+                "periodMillis": round(call.period * 1000),
+                "runs": call.runs,
+                "failures": call.failures,
+                "isRunning": call.is_under_way,
+            }
+            if call.runs:
+                row["lastRunTimestamp"] = round(wall_ms - (now - call.begun_at) * 1000)
+                row["lastRunMillis"] = round(call.last_seconds * 1000, 3)
+            rows.append(row)
+        return rows
