@@ -48,13 +48,13 @@ class FileSequence:
         files: IFiles,
         folder: str,
         unit: int,
-        unread: Unreadable | None = None,
+        unread: Unreadable,
     ) -> None:
         """
         @param unit: the size of an entry; the size of files is a multiple of it.
         @param unread: is told what cannot be read.
         """
-        self._unread = Unreadable() if unread is None else unread
+        self._unread = unread
         self._files = files
         self.lengths: dict[int, int] = {}
         paths = {}

@@ -132,16 +132,16 @@ class LogFiles:
         self,
         files: IFiles,
         folders: Sequence[str],
-        given: int = 0,
-        unread: Unreadable | None = None,
+        given: int,
+        unread: Unreadable,
     ) -> None:
         """
-        @param unread: is told what cannot be read.
         @param given: the size that the settings say; 0 if that is not known.
+        @param unread: is told what cannot be read.
         @raise StoreError: one cannot be opened; one sentence.
         """
         self._files = files
-        self._unread = Unreadable() if unread is None else unread
+        self._unread = unread
         self.folders = folders
         self.given = given
         opened = self._open()

@@ -30,20 +30,9 @@ class QueueReader:
     @ivar end: the offset behind the last one.
     """
 
-    __slots__ = (
-        "end",
-        "file_size",
-        "first",
-        "row",
-        "start",
-    )
+    __slots__ = ("end", "file_size", "first", "row", "start")
 
-    def __init__(
-        self,
-        files: IFiles,
-        folder: str,
-        unread: Unreadable,
-    ) -> None:
+    def __init__(self, files: IFiles, folder: str, unread: Unreadable) -> None:
         """
         @param unread: is told what cannot be read.
         """

@@ -22,6 +22,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.reader.file_sequence import FileSequence
+from rocketbroker.store.reader.unreadable import Unreadable
 
 #: The topic of timer messages, which has one queue.
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
@@ -138,7 +139,7 @@ def _acl(files: IFiles, root: str, home: str) -> Iterator[str]:
 def _end_of(files: IFiles, root: str, topic: str, queue_id: int) -> int:
     """The offset behind the last entry of a queue; 0 if there is none."""
     folder = os.path.join(root, "consumequeue", topic, str(queue_id))
-    row = FileSequence(files, folder, SIZE)
+    row = FileSequence(files, folder, SIZE, Unreadable())
 
     def is_behind(number: int) -> bool:
         entry = row.read(number * SIZE, SIZE)

@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reader.log import LogFiles, size_of_files
+from rocketbroker.store.reader.unreadable import Unreadable
 from rocketbroker.testing.files import MemoryDisk
 
 
@@ -59,7 +60,7 @@ class LogFilesTests(SynchronousTestCase):
             file.truncate(0)
             file.pwrite(b"x" * length, 0)
             file.close()
-        return LogFiles(self.disk, ["/log"])
+        return LogFiles(self.disk, ["/log"], 0, Unreadable())
 
     def test_odd(self) -> None:
         """All are read: a short one as zeros behind its end, a long one to where the
