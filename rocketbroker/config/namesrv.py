@@ -19,10 +19,20 @@ from rocketbroker.config.keyed import (
     PORT,
     POSITIVE,
     KeyedOptions,
+    running,
     unknown,
 )
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
+from rocketbroker.config.running import check_change
 from rocketbroker.config.unsupported import NAME_SERVER, SERVER, check_supported
+from rocketbroker.errors import SystemFailure
+
+#: Keys that no request changes, whatever configBlackList says.
+NEVER: Final = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
+
+#: How long after its start a name server waits for brokers at most, where a request
+#: says so: ten registrations of each. It refuses all routes meanwhile.
+MAX_WAIT_SECONDS: Final = 300
 
 #: Where a name server listens unless listenPort says otherwise.
 NAMESRV_PORT: Final = 9876
@@ -77,22 +87,22 @@ class NamesrvOptions(KeyedOptions):
     config_store_path: str = attrs.field(factory=_config_store_path)
     product_env_name: str = "center"
     cluster_test: bool = False
-    order_message_enable: bool = False
-    return_order_topic_config_to_broker: bool = True
+    order_message_enable: bool = running(False)
+    return_order_topic_config_to_broker: bool = running(True)
     client_request_thread_pool_nums: int = 8
     default_thread_pool_nums: int = 16
     client_request_thread_pool_queue_capacity: int = 50000
     default_thread_pool_queue_capacity: int = 10000
-    scan_not_active_broker_interval: int = 5000
-    un_register_broker_queue_capacity: int = 3000
-    support_acting_master: bool = False
-    enable_all_topic_list: bool = True
-    enable_topic_list: bool = True
-    notify_min_broker_id_changed: bool = False
+    scan_not_active_broker_interval: int = running(5000)
+    un_register_broker_queue_capacity: int = running(3000)
+    support_acting_master: bool = running(False)
+    enable_all_topic_list: bool = running(True)
+    enable_topic_list: bool = running(True)
+    notify_min_broker_id_changed: bool = running(False)
     enable_controller_in_namesrv: bool = False
-    need_wait_for_service: bool = False
-    wait_seconds_for_service: int = 45
-    delete_topic_with_broker_registration: bool = False
+    need_wait_for_service: bool = running(False)
+    wait_seconds_for_service: int = running(45)
+    delete_topic_with_broker_registration: bool = running(False)
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
     metrics_exporter_type: str = "PROM"
     metrics_prom_exporter_port: int = 5558
@@ -120,6 +130,42 @@ class NamesrvSettings:
     def parts(self) -> tuple[KeyedOptions, ...]:
         """The options classes' objects."""
         return (self.options, self.server, self.client)
+
+    def as_properties(self) -> dict[str, str]:
+        """All keys and values: those of the file, and those in force."""
+        return {
+            **self.properties,
+            **self.options.as_properties(),
+            **self.server.as_properties(),
+        }
+
+    def changed(self, texts: Mapping[str, str]) -> Self:
+        """These settings after a change that a request asks for.
+
+        @param texts: the new values, by key.
+        @raise NoPermission: a key that a request may not change.
+        @raise SystemFailure: a value that does not fit.
+        """
+        black_list = self.options.config_black_list
+        tables = (*SERVER, *NAME_SERVER)
+        check_change(texts, self.parts(), NEVER, black_list, tables)
+        options = self.options.changed(texts)
+        seconds = options.wait_seconds_for_service
+        if (
+            texts.keys() & {"needWaitForService", "waitSecondsForService"}
+            and options.need_wait_for_service
+            and seconds > MAX_WAIT_SECONDS
+        ):
+            raise SystemFailure(
+                f"waitSecondsForService would be {seconds}, in which all routes are "
+                f"refused: a request can make it {MAX_WAIT_SECONDS} at most"
+            )
+        return attrs.evolve(
+            self,
+            options=options,
+            server=self.server.changed(texts),
+            client=self.client.changed(texts),
+        )
 
     @classmethod
     def from_properties(

@@ -9,7 +9,7 @@ from typing import final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IReactorTime
 
-from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.nameserver.brokers import Brokers, Oneway
 from rocketbroker.nameserver.keyvalues import KeyValues
@@ -72,7 +72,7 @@ class NameServer:
         for part in (self.settings, self.keyvalues, self.brokers, self.lookups):
             part.register(self.responders)
         self.scan = PeriodicCall(clock, "scan for silent brokers", self.brokers.scan)
-        self._scan_seconds = options.scan_not_active_broker_interval / 1000
+        self.settings.subscribe(lambda options: self.scan.change(scan_seconds(options)))
 
     def load(self) -> None:
         """Read the files. Blocking; before the reactor runs.
@@ -83,7 +83,7 @@ class NameServer:
 
     def start(self) -> None:
         """Scan for silent brokers from now on."""
-        self.scan.start(self._scan_seconds)
+        self.scan.start(scan_seconds(self.settings.options))
 
     def stop(self) -> Deferred[None]:
         """Stop scanning.
@@ -95,3 +95,8 @@ class NameServer:
         self.slices.stop()
         parts = [self.keyvalues.stop(), self.settings.stop()]
         return gatherResults(parts).addCallback(lambda _: None)
+
+
+def scan_seconds(options: NamesrvOptions) -> float:
+    """The time between looks for silent brokers."""
+    return options.scan_not_active_broker_interval / 1000

@@ -31,4 +31,5 @@ then. The modules, in the order in which a request meets them:
   - C{turns}, C{periodic}: work at the end of each turn; work in periods
   - C{slices}: long work, a bounded slice at a time
   - C{addresses}: addresses as text and bytes
+  - C{settings_change}: requests that change settings; C{changes}: lines of the log
 """

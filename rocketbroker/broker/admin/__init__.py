@@ -7,4 +7,4 @@
 - L{consume_progress}: the progress of groups (208, 303, 317). L{reset_offset}: sets it
   (222). L{clone_offsets}: copies it from other groups (308, 314).
 - L{client_relay}: questions of operators to members of groups (223, 307, 309).
-- L{message_queries}: requests 12 and 29 to 33. L{changes}: lines of the log."""
+- L{message_queries}: requests 12 and 29 to 33."""

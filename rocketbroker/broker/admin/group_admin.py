@@ -13,7 +13,6 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.broker.admin.changes import differences
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.clients.producers import ProducerRegistry
@@ -27,6 +26,7 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records.names import MAX_QUEUES, group_problem
+from rocketbroker.remoting.changes import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode

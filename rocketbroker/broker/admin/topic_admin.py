@@ -17,7 +17,6 @@ import attrs
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from rocketbroker.broker.admin.changes import differences
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.offsets import OffsetTable
@@ -36,6 +35,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import InvalidParameter, TopicNotExist
 from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
+from rocketbroker.remoting.changes import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.bodies.queues import MessageQueue

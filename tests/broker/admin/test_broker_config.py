@@ -94,10 +94,10 @@ class BrokerConfigTests(SynchronousTestCase):
         self.assertEqual(
             lines,
             [
-                "10.0.0.2:4711 changed settings: brokerPermission=4 (was 6), "
-                f"popPollingSize=7 (was 1024), kept in {PATH}.",
                 "These settings have no effect here: popPollingSize "
                 "(docs/settings.rst).",
+                "10.0.0.2:4711 changed settings: brokerPermission=4 (was 6), "
+                f"popPollingSize=7 (was 1024); kept in {PATH}.",
             ],
         )
 

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.admin.test_changes -*-
+# -*- test-case-name: tests.remoting.test_changes -*-
 """One line of the log for each change that an administrator makes.
 
 The line begins with the address that the request came from, as RocketMQ's tools say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.changes import MAX_SHOWN, differences
+from rocketbroker.remoting.changes import MAX_SHOWN, differences
 
 
 class DifferencesTests(SynchronousTestCase):
