@@ -95,6 +95,10 @@ SETTLE_SECONDS = 5.0
 Place = tuple[int, int]
 
 
+class NoDisk(Exception):
+    """A file system for this cannot be mounted."""
+
+
 class Wrong(Exception):
     """What must not be."""
 
@@ -103,7 +107,7 @@ class Wrong(Exception):
 def small_disk(folder: str | None, mebibytes: int) -> Iterator[Path]:
     """A directory on a small file system.
 
-    @raise OSError: there is none.
+    @raise NoDisk: there is none.
     """
     if folder is not None:
         yield Path(folder)
@@ -113,7 +117,7 @@ def small_disk(folder: str | None, mebibytes: int) -> Iterator[Path]:
         mount = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", place]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise OSError(f"no tmpfs can be mounted: {done.stderr.strip()}")
+            raise NoDisk(f"no tmpfs can be mounted: {done.stderr.strip()}")
         try:
             yield Path(place)
         finally:
@@ -409,7 +413,7 @@ def main() -> int:
                 for remark in run.remarks.values():
                     print("refused:", remark)
                 run.cluster.stop()
-    except OSError as error:
+    except NoDisk as error:
         print(error)
         return 2
     return 0

@@ -238,7 +238,7 @@ def sql(scale: Scale) -> Iterator[Figure | str]:
     """One reader whose expression passes 1 %, alone and beside sends."""
 
     def measure(target: Target) -> list[Figure]:
-        count, seconds = scale.of(100_000, 5_000), scale.of(4, 1)
+        count, seconds = scale.of(100_000, 5_000), scale.of(40, 3) / 10
         prepare(target, count)
         reader = subscribed(target.port)
 

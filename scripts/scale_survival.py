@@ -17,7 +17,7 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from scripts import crash, full_disk
 from scripts.kills import Producers, kill
-from scripts.scale_load import Figure, Scale, target
+from scripts.scale_load import Figure, Scale, target, wait_for
 from scripts.scale_tables import registered
 from tests.integration.servers import Cluster
 
@@ -40,6 +40,10 @@ DURABLE = {
 }
 
 
+#: Something that befalls a broker under load.
+Blow = Callable[[Cluster, Scale], None]
+
+
 class Died(Exception):
     """The broker is not there any more."""
 
@@ -53,12 +57,18 @@ def produced(cluster: Cluster) -> Iterator[Producers]:
         with Client(Settings(cluster.names)) as client:
             client.create_topic(crash.TOPIC, queues=crash.QUEUES)
         producers = Producers(crash.__file__, cluster.names, cluster.folder, PRODUCERS)
-        time.sleep(1)
+        notes = producers.notes
+        assert wait_for(lambda: all(map(has_lines, notes))), "nothing is produced"
         yield producers
     finally:
         if producers is not None:
             producers.end()
         cluster.stop()
+
+
+def has_lines(note: Path) -> bool:
+    """Whether a producer has noted something."""
+    return note.exists() and note.stat().st_size > 0
 
 
 def check_alive(cluster: Cluster) -> None:
@@ -111,15 +121,18 @@ def orphaned(cluster: Cluster, scale: Scale) -> None:
 def own_disk() -> Iterator[Path]:
     """A directory with a file system of its own, which a failure makes read-only.
 
-    @raise OSError: it cannot be mounted.
+    @raise full_disk.NoDisk: it cannot be mounted.
     """
     with tempfile.TemporaryDirectory(prefix="read-only-") as folder:
         image, place = Path(folder, "image"), Path(folder, "disk")
         place.mkdir()
         with open(image, "wb") as file:
             file.truncate(MEBIBYTES << 20)
-        run("mkfs.ext4", "-q", str(image))
-        run("mount", "-o", "loop,errors=remount-ro", str(image), str(place))
+        try:
+            run("mkfs.ext4", "-q", str(image))
+            run("mount", "-o", "loop,errors=remount-ro", str(image), str(place))
+        except OSError as error:
+            raise full_disk.NoDisk(str(error)) from error
         try:
             yield place
         finally:
@@ -137,6 +150,7 @@ def read_only(scale: Scale) -> Iterator[Figure | str]:
     """A disk that becomes read-only under load, and is mounted anew.
 
     @raise Died: the broker does not survive it.
+    @raise full_disk.NoDisk: it cannot be mounted.
     """
     with own_disk() as disk:
         store = disk / "store"
@@ -173,6 +187,7 @@ def full(scale: Scale) -> Iterator[Figure | str]:
     """A disk that becomes full under load.
 
     @raise full_disk.Wrong: the broker dies, does not resume, or loses something.
+    @raise full_disk.NoDisk: there is no such disk.
     """
     with full_disk.small_disk(None, 256) as disk:
         found = full_disk.Run(disk, "ASYNC_FLUSH", 1)
@@ -208,30 +223,30 @@ def lost(
 def survival(scale: Scale) -> Iterator[Figure | str]:
     """All of these, one after the other; what is acknowledged has to be there."""
     deaths = 0
-    blows: list[Callable[[Cluster, Scale], None]] = [killed, terminated, stopped]
-    if not scale.quick:
-        # A broker registers only each half minute.
-        blows.append(orphaned)
-    for blow in blows:
+    # A broker registers only each half minute, so a name server is gone for long.
+    series: list[list[Blow]] = [[killed], [terminated], [stopped], [orphaned]]
+    if scale.quick:
+        series = [[killed, terminated, stopped]]
+    for blows in series:
         cluster = Cluster(**crash.SMALL)
         with produced(cluster) as producers:
             try:
-                blow(cluster, scale)
-                time.sleep(1)
+                for blow in blows:
+                    blow(cluster, scale)
+                time.sleep(scale.of(10, 3) / 10)
                 check_alive(cluster)
             except Died as died:
                 deaths += 1
                 yield str(died)
                 cluster.broker.start()
             producers.end()
-            yield from lost(
-                cluster, producers.notes, (blow.__doc__ or "").split(".")[0]
-            )
+            names = [(blow.__doc__ or "").split(".")[0] for blow in blows]
+            yield from lost(cluster, producers.notes, "; ".join(names))
     # That a disk becomes full has a quick form of its own.
     for disk in (read_only,) if scale.quick else (read_only, full):
         try:
             yield from disk(scale)
-        except OSError as error:
+        except full_disk.NoDisk as error:
             yield f"left out, not permitted here: {error}"
         except (Died, full_disk.Wrong) as died:
             deaths += 1

@@ -149,12 +149,13 @@ def not_served(port: int) -> int:
 
 def descriptors(scale: Scale) -> Iterator[Figure | str]:
     """Sends to more queues than a process may have files, and starts after them."""
-    topics = scale.of(10_000, 300)
+    # Either way there are more queues than descriptors.
+    topics, limit = scale.of(10_000, 80), scale.of(1024, 256)
     cluster = Cluster()
     server, last = cluster.broker, topic(topics - 1)
     try:
         write_topics(cluster.store, topics)
-        server.prefix = ["prlimit", "--nofile=1024:1024"]
+        server.prefix = ["prlimit", f"--nofile={limit}:{limit}"]
         cluster.start()
         yield Figure("sends refused", send_to_all(server.port, topics), "", 0, True)
         unserved = not_served(server.port)
