@@ -19,16 +19,18 @@ from twisted.logger import Logger
 
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
-from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
+from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.config.addresses import check_host
-from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
 from rocketbroker.config.keyed import text_of
+from rocketbroker.config.machine import store_root
 from rocketbroker.config.properties import read
+from rocketbroker.config.running import running_only
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.open_files import OpenFiles, bound_of
@@ -92,10 +94,12 @@ def settings_of(options: Options) -> BrokerSettings:
     @raise ConfigurationError: one sentence.
     """
     path = options["configFile"]
-    properties = {}
     if path is not None:
-        path = os.path.abspath(path)
+        # A change of it must not take the place of a symbolic link.
+        path = os.path.realpath(path)
         properties = read(path)
+    else:
+        properties = kept_changes(changes_path(store_root()), CLASSES)
     if options["advertise"] is not None:
         properties["brokerIP1"] = advertised(options["advertise"])
     return BrokerSettings.from_properties(properties, path, options["namesrvAddr"])
@@ -128,6 +132,13 @@ def printed(settings: BrokerSettings, important: bool) -> str:
 def log_settings(log: Logger, settings: BrokerSettings) -> None:
     """Log what an operator should know about the settings at the start."""
     log_ignored(log, settings.unknown, settings.given, settings.parts())
+    kept = sorted(running_only(dict.fromkeys(settings.given, ""), CLASSES))
+    if settings.broker.broker_config_path is None and kept:
+        log.info(
+            "Settings that requests have changed are taken from {path}: {keys}.",
+            path=settings.changes_path(),
+            keys=", ".join(kept),
+        )
     log.info(
         "Clients are told the address {address} ({reason}).",
         address=settings.broker.broker_ip1,

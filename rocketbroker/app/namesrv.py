@@ -19,12 +19,12 @@ from twisted.logger import Logger
 
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, namesrv_site
-from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
+from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import text_of
-from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.files.disk import Disk
 from rocketbroker.nameserver.nameserver import NameServer
 from rocketbroker.remoting.hub import hub_of
@@ -52,8 +52,10 @@ def settings_of(options: Options) -> NamesrvSettings:
     """
     path = options["configFile"]
     if path is None:
-        return NamesrvSettings.from_properties({})
-    path = os.path.abspath(path)
+        kept = kept_changes(NamesrvOptions().config_store_path, [NamesrvOptions])
+        return NamesrvSettings.from_properties(kept)
+    # A change of it must not take the place of a symbolic link.
+    path = os.path.realpath(path)
     return NamesrvSettings.from_properties(properties.read(path), path)
 
 

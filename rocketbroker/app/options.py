@@ -21,6 +21,8 @@ from twisted.python import usage
 from rocketbroker.app.logs import KEEP_FILES, ROTATE_BYTES, Log, LogOptions
 from rocketbroker.config.effects import ignored
 from rocketbroker.config.keyed import KeyedOptions
+from rocketbroker.config.properties import read
+from rocketbroker.config.running import running_only
 from rocketbroker.errors import ConfigurationError, StoreError
 
 P = ParamSpec("P")
@@ -50,6 +52,15 @@ def or_refuse(function: Callable[P, T]) -> Callable[P, T]:
             refuse(str(error))
 
     return refusing
+
+
+def kept_changes(path: str, classes: Iterable[type[KeyedOptions]]) -> dict[str, str]:
+    """The settings that requests have changed in a server without a file of C{-c}.
+
+    @param path: where they are, if there are any.
+    @raise ConfigurationError: the file cannot be read; one sentence.
+    """
+    return running_only(read(path), classes) if os.path.exists(path) else {}
 
 
 def log_ignored(

@@ -24,14 +24,15 @@ from twisted.logger import globalLogBeginner
 from rocketbroker.app.broker import BrokerService, advertised
 from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
-from rocketbroker.app.options import refuse
+from rocketbroker.app.options import kept_changes, refuse
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
 from rocketbroker.config.addresses import advertised_address
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
 from rocketbroker.config.keyed import unknown
+from rocketbroker.config.machine import store_root
 from rocketbroker.config.namesrv import (
     NAMESRV_PORT,
     NamesrvOptions,
@@ -127,8 +128,11 @@ class Standalone:
         @raise ConfigurationError: one sentence.
         @raise StoreError: one sentence.
         """
-        path = None if flags.config is None else os.path.abspath(flags.config)
+        path = None if flags.config is None else os.path.realpath(flags.config)
         settings = merged(given, flags)
+        if path is None:
+            root = settings.get("storePathRootDir") or store_root()
+            settings = {**kept_changes(changes_path(root), CLASSES), **settings}
         # Checked before the name server listens.
         checked = BrokerSettings.from_properties(settings, path)
         self._host = advertised_address(checked.server.bind_address, LOOPBACK, ())[0]
@@ -138,6 +142,8 @@ class Standalone:
             "configStorePath": os.path.join(folder, "namesrv.properties"),
             **given,
         }
+        if path is None:
+            own.update(kept_changes(own["configStorePath"], [NamesrvOptions]))
         names = NamesrvSettings.from_properties(
             {
                 **own,
@@ -150,10 +156,6 @@ class Standalone:
             reactor,
             attrs.evolve(
                 names,
-                # A changed setting of the name server must not become the broker's.
-                options=attrs.evolve(
-                    names.options, config_store_path=own["configStorePath"]
-                ),
                 unknown=unknown(names.unknown, (BrokerOptions, StoreOptions)),
             ),
         )

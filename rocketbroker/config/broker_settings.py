@@ -30,6 +30,14 @@ from rocketbroker.config.unsupported import (
 #: Where a broker listens unless listenPort says otherwise.
 BROKER_PORT: Final = 10911
 
+#: The classes of a broker's options.
+CLASSES: Final = (
+    BrokerOptions,
+    RemotingServerOptions,
+    RemotingClientOptions,
+    StoreOptions,
+)
+
 #: Keys that no request changes, whatever configBlackList says.
 NEVER: Final = ("brokerConfigPath", "configBlackList", "rocketmqHome")
 
@@ -134,12 +142,6 @@ class BrokerSettings:
             broker = attrs.evolve(broker, namesrv_addr=name_servers)
         if store.ha_listen_port <= 0:
             store = attrs.evolve(store, ha_listen_port=_next_port(server.listen_port))
-        classes = (
-            BrokerOptions,
-            RemotingServerOptions,
-            RemotingClientOptions,
-            StoreOptions,
-        )
         return cls(
             broker=attrs.evolve(broker, broker_id=0),
             server=server,
@@ -148,7 +150,7 @@ class BrokerSettings:
             name_servers=addresses(broker.namesrv_addr, source, "namesrvAddr"),
             unknown={
                 key: text
-                for key, text in unknown(properties, classes).items()
+                for key, text in unknown(properties, CLASSES).items()
                 if key not in ADDRESS_SERVER_KEYS
             },
             given=frozenset(properties),

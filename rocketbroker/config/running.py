@@ -87,8 +87,8 @@ def running_only(
 ) -> dict[str, str]:
     """Those of C{texts} that a request may have set.
 
-    What is found at the start where only requests write is no more than that: other
-    keys in such a file, which RocketMQ writes whole, would move ports and paths.
+    A start takes no more than that from a file that only requests write: RocketMQ
+    writes all settings to it, ports and paths among them.
     """
     allowed = {key for each in classes for key in each.running_keys()}
     return {key: text for key, text in texts.items() if key in allowed}

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from contextlib import redirect_stderr
+from pathlib import Path
 from typing import Any
 
 from twisted.application.service import Service
@@ -14,7 +15,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from rocketbroker.app.logs import Log
-from rocketbroker.app.options import ServerOptions, log_ignored, or_refuse
+from rocketbroker.app.options import (
+    ServerOptions,
+    kept_changes,
+    log_ignored,
+    or_refuse,
+)
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 
@@ -44,6 +50,18 @@ class IgnoredTests(SynchronousTestCase):
         )
         log_ignored(log, [], ["regionId"], [options])
         self.assertEqual(len(lines), 2)
+
+
+class KeptTests(SynchronousTestCase):
+    """L{kept_changes}."""
+
+    def test_kept(self) -> None:
+        """What requests may change is taken from the file, and nothing else."""
+        path = Path(self.mktemp())
+        self.assertEqual(kept_changes(str(path), [BrokerOptions]), {})
+        path.write_text("brokerPermission=4\nlistenPort=1\nfileReservedTime=1\n")
+        found = kept_changes(str(path), [BrokerOptions])
+        self.assertEqual(found, {"brokerPermission": "4"})
 
 
 class OptionsTests(SynchronousTestCase):

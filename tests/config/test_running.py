@@ -136,6 +136,12 @@ class AllowListTests(SynchronousTestCase):
                 if not bounded:
                     self.assertIn(types[name].type, ("int", "bool", "float"), key)
 
+    def test_disjoint(self) -> None:
+        """Name server and broker have no key in common, as both of one process may have
+        one file."""
+        broker = BrokerOptions.running_keys() | StoreOptions.running_keys()
+        self.assertEqual(broker & NamesrvOptions.running_keys(), frozenset())
+
     def test_effect(self) -> None:
         """Each has an effect."""
         for _, options in SECTIONS:
