@@ -48,6 +48,8 @@ _ACL_WORDS: Final = (
     "check signature",
     "has no permission to access",
     "user:",
+    "username cannot be null",
+    "authentication failed",
 )
 
 #: How name servers say that there is no topic.

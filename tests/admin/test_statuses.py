@@ -47,6 +47,7 @@ class ExplainedTests(SynchronousTestCase):
             (1, "No acl config for rocketmq2"),
             (16, "User:x has no permission to access Topic:T from 1.2.3.4"),
             (16, "check signature failed."),
+            (16, "username cannot be null."),
         ):
             error = error_of_response(code, remark)
             self.assertEqual(self.message(error), f"{remark.rstrip('.')}. {ACL_ADVICE}")

@@ -133,8 +133,10 @@ def reset(
     @param timestamp: at the first message stored then or later, in ms; -1: at the end.
     @param queue_id: in one queue; -1 in all.
     @param offset: with C{queue_id}, at that offset.
-    @return: where, by queue; None if the broker can do it only through members, and
-        there are none: before 5.0, or with C{useServerSideResetOffset=false}.
+    @return: where, by queue; None if the broker tells only members, and there are none,
+        or a queue has no offset of the group yet: before 5.0, or with
+        C{useServerSideResetOffset=false} (C{docs/facts/broker.md} 21, 220). Then the
+        offsets can be committed, and members told by another reset.
     @raise SubscriptionGroupNotExist: there is no such group.
     """
     header = ResetOffsetRequestHeader(
@@ -154,7 +156,7 @@ def reset(
             header,
         )
     except SystemFailure as problem:
-        if "not online" in problem.remark:
+        if "not online" in problem.remark or "not exist" in problem.remark:
             return None
         raise
     except BrokerError as problem:

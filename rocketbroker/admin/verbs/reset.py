@@ -81,16 +81,30 @@ def group_reset(
             yes,
         )
     for master, steps in plan:
-        done = None if dry_run else groups.reset(cluster, master, group, topic, moment)
+        done = {} if dry_run else _reset(cluster, group, topic, master, moment, steps)
         for step in steps:
-            after = step.after
-            if done is not None:
-                after = {q.queue_id: n for q, n in done.items()}.get(
-                    step.queue.queue_id, after
-                )
-            elif not dry_run:
-                cluster.client.commit_offset(step.queue, group, after)
-            rows.add("queue", _row(step, after, dry_run))
+            rows.add("queue", _row(step, done.get(step.queue, step.after), dry_run))
+
+
+def _reset(
+    cluster: Cluster,
+    group: str,
+    topic: str,
+    master: Broker,
+    moment: int,
+    steps: list[Step],
+) -> dict[MessageQueue, int]:
+    """Reset on one broker; where the group goes on, as far as the broker says it."""
+    done = groups.reset(cluster, master, group, topic, moment)
+    if done is None:
+        for step in steps:
+            cluster.client.commit_offset(step.queue, group, step.after)
+        if groups.members(cluster, master, group):
+            done = groups.reset(cluster, master, group, topic, moment)
+    return {
+        MessageQueue(topic, queue.broker_name, queue.queue_id): offset
+        for queue, offset in (done or {}).items()
+    }
 
 
 def _moment(cluster: Cluster, to: str) -> int:

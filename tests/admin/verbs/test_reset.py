@@ -5,6 +5,8 @@ from __future__ import annotations
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.testing.scripted import answer
+from rocketbroker.wire.command import Command
 from tests.admin.cluster import NAME_SERVER, VerbCase, refusal
 
 
@@ -61,6 +63,24 @@ class ResetTests(VerbCase):
         self.cluster.faults[222] = refusal(206, "Consumer not online")
         self.assertEqual(self.reset("latest", "--yes"), (1, 3, 0))
         self.assertEqual(self.offset(), 3)
+
+    def test_queueWithoutOffset(self) -> None:
+        """Where a queue without an offset stops a broker, offsets are committed,
+        and members are told."""
+        told: list[Command] = []
+
+        def reset(command: Command) -> Command:
+            told.append(command)
+            if len(told) == 1:
+                return answer(1, remark="THe consumer group <G> not exist")
+            key = '{"brokerName":"broker-a","queueId":0,"topic":"T"}'
+            return answer(body=b'{"offsetTable":{%s:3}}' % key.encode())
+
+        self.cluster.faults[222] = reset
+        self.cluster.join("G", ["T"])
+        self.assertEqual(self.reset("latest", "--yes"), (1, 3, 0))
+        self.assertEqual(self.offset(), 3)
+        self.assertEqual(len(told), 2)
 
     def test_wrong(self) -> None:
         """A group, a topic or a time that is none."""
