@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
+from pathlib import Path
 
 import click
 from click.testing import CliRunner, Result
@@ -42,6 +44,20 @@ class CommandTests(SynchronousTestCase):
             found = command.get_command(click.Context(command), name)
             assert found is not None
             self.assertEqual(place.help, found.get_short_help_str(200), name)
+
+    def test_documented(self) -> None:
+        """docs/command-line.rst names every verb on a cluster."""
+        assert isinstance(command, LazyCommands)
+        root = Path(__file__).resolve().parent.parent.parent
+        text = (root / "docs" / "command-line.rst").read_text("utf-8")
+        for noun, place in command.places.items():
+            if not place.path.startswith("rocketbroker.admin."):
+                continue
+            found = command.get_command(click.Context(command), noun)
+            assert isinstance(found, click.Group)
+            for verb in found.list_commands(click.Context(found)):
+                named = re.search(rf"``{noun} .*\b{verb}\b", text)
+                self.assertTrue(named, f"{noun} {verb}")
 
     def test_version(self) -> None:
         """It says its version."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration import consumers_talk, operators_talk, producers_talk
+from tests.integration import consumers_talk, operators_talk, producers_talk, verbs
 from tests.integration.sidebyside import Pair, Side
 
 #: Each conversation, and the questions to which ours answers something else on purpose;
@@ -94,3 +94,12 @@ class SideBySideTests(SynchronousTestCase):
                 found[conversation.__name__, name] = theirs[name], ours[name]
         self.assertEqual(found, {})
         self.assertNotIn("Traceback", self.pair.cluster.logs())
+        self.compare_verbs()
+
+    def compare_verbs(self) -> None:
+        """The verbs of the command line show the same of both."""
+        theirs, ours = (list(verbs.told(names)) for _, names in self.pair.addresses)
+        for one, other in zip(theirs, ours, strict=True):
+            line, wanted, status, rows = one
+            self.assertEqual((line, status, rows), (line, wanted, other[3]))
+            self.assertEqual((line, other[2]), (line, wanted))
