@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import error_of_response
-from rocketbroker.wire.bodies.registration import RegisterBrokerBody
+from rocketbroker.wire.bodies.registration import RegisterBrokerBody, plain_body
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
 from rocketbroker.wire.codes import RequestCode
@@ -41,6 +41,7 @@ CRC_BITS: Final = 0x7FFFFFFF
 class Batch:
     """Topics that are registered together.
 
+    @ivar configs: sorted by name.
     @ivar version: of the table that has them, or one that stands for it.
     @ivar compressed: compressedRegister.
     """
@@ -52,7 +53,9 @@ class Batch:
     @cached_property
     def body(self) -> bytes:
         """The body of the request, made once for all name servers."""
-        return RegisterBrokerBody.of(self.configs, self.version).encode(self.compressed)
+        if not self.compressed:
+            return plain_body(self.configs, self.version)
+        return RegisterBrokerBody.of(self.configs, self.version).encode(True)
 
     @cached_property
     def crc(self) -> int:

@@ -394,7 +394,7 @@ class Registration:
         names, self._changed = self._changed, {}
         configs = [
             self._visible(config)
-            for name in names
+            for name in sorted(names)
             if (config := self._topics.config(name)) is not None
         ]
         self._announcements += 1

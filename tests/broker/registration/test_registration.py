@@ -259,10 +259,10 @@ class RegistrationTests(SynchronousTestCase):
         self.assertEqual(self.codes(), [("one:1", 103), ("two:2", 103)])
 
     def test_topicChanged(self) -> None:
-        """Topics that one turn made or changed go at once, together and alone."""
+        """Topics that one turn made or changed go at once, together, alone, sorted."""
         self.started()
-        self.topics.put([TopicConfig(topic_name="T")])
         self.topics.put([TopicConfig(topic_name="U")])
+        self.topics.put([TopicConfig(topic_name="T")])
         announced = self.registration.announced(3.0)
         self.clock.advance(0)
         first, second = self.caller.take()

@@ -14,6 +14,7 @@ from rocketbroker.wire.bodies.registration import (
     MAX_PLAIN_BYTES,
     PlainRegistration,
     RegisterBrokerBody,
+    plain_body,
 )
 from rocketbroker.wire.bodies.topics import (
     DataVersion,
@@ -58,6 +59,15 @@ class RegistrationTests(SynchronousTestCase):
             )
         )
         self.assertEqual(RegisterBrokerBody.decode(data, False, 479), BODY)
+
+    def test_fromTexts(self) -> None:
+        """From the texts that topics keep it is the same, byte for byte."""
+        version = DataVersion(timestamp=1, counter=7)
+        attributes = {"+queue.type": "BatchCQ"}
+        configs = [CONFIG, TopicConfig(topic_name="T\u00fc", attributes=attributes)]
+        for some in (configs, configs[:1], []):
+            whole = RegisterBrokerBody.of(some, version).encode()
+            self.assertEqual(plain_body(some, version), whole)
 
     def test_quickly(self) -> None:
         """What brokers without static topics write is read in a quicker way: the same
