@@ -11,6 +11,7 @@ The only package that imports the reactor.
   - L{process}: what every server's process is set up with, from:
   - L{signals}: stopping, and opening the log again.
   - L{crashes}: tracebacks of a process that is killed, in its log.
+  - L{address_lookup}: name servers in DNS and on address servers.
   - L{systemd}: what systemd is told.
   - L{garbage}: when Python collects garbage.
   - L{descriptors}: how many connections the process may have.

@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from rocketbroker.app.address_lookup import AddressLookup
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
@@ -212,6 +213,7 @@ class BrokerService(LoggedService):
             wrapped(store, settings),
             self._in_thread,
             self.client,
+            AddressLookup(),
             hub,
             UniqueKeys(
                 packed_address(options.broker_ip1),

@@ -127,7 +127,7 @@ class Broker(Parts):
 
     def _ready(self) -> None:
         """Log the sentence of RocketMQ that scripts wait for."""
-        options, servers = self.settings.broker, self.settings.name_servers
+        options, servers = self.settings.broker, self.name_servers.current
         self._log.info(
             "The broker[{name}, {ip}:{port}] boot success. serializeType=JSON{servers}",
             name=options.broker_name,

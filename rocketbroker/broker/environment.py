@@ -11,6 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from rocketbroker.broker.background_work import BackgroundWork, InThread
 from rocketbroker.broker.registration.name_server_api import Caller
+from rocketbroker.broker.registration.name_servers import Lookup
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.interfaces import IResponderTable, ITurns
@@ -47,6 +48,7 @@ class BrokerEnvironment:
     @ivar in_thread: runs calls that may wait for the disk, and knows when all have
         ended.
     @ivar client: calls name servers.
+    @ivar lookup: finds addresses of name servers.
     @ivar turns: where to register for the end of turns.
     @ivar slices: does long work in bounded slices, by the clock.
     @ivar unique_keys: makes ids for messages that come without one.
@@ -61,6 +63,7 @@ class BrokerEnvironment:
         store: IStore,
         in_thread: InThread,
         client: Caller,
+        lookup: Lookup,
         turns: ITurns,
         unique_keys: UniqueKeys,
         followers: Sequence[tuple[IFollowerPlugin, InThread]],
@@ -71,6 +74,7 @@ class BrokerEnvironment:
         self.store = store
         self.in_thread = BackgroundWork(in_thread)
         self.client = client
+        self.lookup = lookup
         self.turns = turns
         self.slices = Slices(clock)
         self.unique_keys = unique_keys

@@ -33,6 +33,7 @@ from rocketbroker.broker.pull.long_polling import LongPolling
 from rocketbroker.broker.pull.pull import Pulling
 from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.registration.registration import Registration
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.broker.running_settings import Configured, RunningSettings
@@ -169,7 +170,7 @@ class Parts:
         self.routes = RouteCache(
             seconds,
             options.broker_name,
-            self.settings.name_servers,
+            lambda: self.name_servers.current,
             self.name_server_api.route,
         )
         self.diagnosis = GroupDiagnosis(
@@ -196,7 +197,7 @@ class Parts:
             self.groups,
             self.consumers,
             self.request_modes,
-            self.routes.queues if self.settings.name_servers else None,
+            self.routes.queues if self.name_servers.is_needed() else None,
         )
         strict = options.lock_in_strict_mode
         self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
@@ -401,10 +402,14 @@ class Parts:
             self.address,
             f"{options.broker_ip2}:{settings.store.ha_listen_port}",
         )
+        env = self._environment
+        self.name_servers = NameServers(
+            settings, env.lookup, env.in_thread, self.services
+        )
         self.registration = Registration(
             self._environment.clock,
             calls,
-            settings.name_servers,
+            self.name_servers,
             options,
             self.topics,
             self.services,

@@ -183,6 +183,18 @@ SAMPLES: Final = Service(
     "rates of the last seconds and minutes are taken",
     always(1),
 )
+NAME_SERVERS: Final = Service(
+    "look-up of name servers",
+    "DNS or an address server may know others than before",
+    lambda s: (
+        (
+            s.broker.update_name_server_addr_period
+            if s.name_servers
+            else s.broker.fetch_namesrv_addr_interval
+        )
+        / 1000
+    ),
+)
 REGISTRATION: Final = Service(
     "registration with name servers",
     "a name server forgets a broker that is silent for two minutes",

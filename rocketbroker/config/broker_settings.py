@@ -22,7 +22,6 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.config.unsupported import (
     BROKER,
     SERVER,
-    check_name_servers,
     check_replicas,
     check_supported,
 )
@@ -41,8 +40,11 @@ CLASSES: Final = (
 #: Keys that no request changes, whatever configBlackList says.
 NEVER: Final = ("brokerConfigPath", "configBlackList", "rocketmqHome")
 
-#: Keys that say where the name servers are looked for; not in any class.
-ADDRESS_SERVER_KEYS: Final = ("rmqAddressServerDomain", "rmqAddressServerSubGroup")
+#: Keys that say where an address server is, and their defaults; not in any class.
+ADDRESS_SERVER_KEYS: Final = {
+    "rmqAddressServerDomain": "jmenv.tbsite.net",
+    "rmqAddressServerSubGroup": "nsaddr",
+}
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -54,6 +56,7 @@ class BrokerSettings:
     @ivar client: its connections to name servers.
     @ivar store: where it keeps messages; C{ha_listen_port} is settled.
     @ivar name_servers: their addresses, none if it works alone.
+    @ivar address_server: the page that names them where no setting does.
     @ivar unknown: keys that nothing here knows; request 26 shows them.
     @ivar given: the keys that were set, by the file or the command line.
     @ivar address_reason: why clients are told the address C{brokerIP1}.
@@ -65,6 +68,7 @@ class BrokerSettings:
     store: StoreOptions
     name_servers: tuple[str, ...]
     unknown: Mapping[str, str]
+    address_server: str = ""
     given: frozenset[str] = frozenset()
     address_reason: str = ""
 
@@ -126,7 +130,6 @@ class BrokerSettings:
         store = StoreOptions.from_properties(properties, source, ha_listen_port=0)
         check_supported(properties, source, (*SERVER, *BROKER))
         check_replicas(store.broker_role, store.in_sync_replicas, source)
-        check_name_servers(properties, name_servers or broker.namesrv_addr, source)
         address, reason = advertised_address(
             server.bind_address, machine.local_address(), machine.ipv4_addresses()
         )
@@ -148,6 +151,7 @@ class BrokerSettings:
             client=RemotingClientOptions.from_properties(properties, source),
             store=store,
             name_servers=addresses(broker.namesrv_addr, source, "namesrvAddr"),
+            address_server=address_server(properties),
             unknown={
                 key: text
                 for key, text in unknown(properties, CLASSES).items()
@@ -156,6 +160,16 @@ class BrokerSettings:
             given=frozenset(properties),
             address_reason="brokerIP1" if "brokerIP1" in properties else reason,
         )
+
+
+def address_server(properties: Mapping[str, str]) -> str:
+    """The page of an address server; C{docs/facts/broker.md} 1.2."""
+    domain, group = (
+        properties.get(key, standard).strip()
+        for key, standard in ADDRESS_SERVER_KEYS.items()
+    )
+    port = "" if ":" in domain else ":8080"
+    return f"http://{domain}{port}/rocketmq/{group}"
 
 
 def changes_path(root: str) -> str:

@@ -69,8 +69,7 @@ Settings that refuse the start
 
 What these settings ask for is not built. A server that ignored them would lose
 messages, be open to everybody, or serve clients otherwise than they are told.
-``inSyncReplicas`` above 1 with ``brokerRole=SYNC_MASTER`` refuses the start, too, and
-so does ``fetchNamesrvAddrByAddressServer=true`` where ``namesrvAddr`` is not set.
+``inSyncReplicas`` above 1 with ``brokerRole=SYNC_MASTER`` refuses the start, too.
 """
 
 WITHOUT_EFFECT: Final = """\

@@ -74,11 +74,6 @@ BROKER: Final = (
         "tables are kept in JSON files, as V1 says, and not in RocksDB",
     ),
     Unsupported(
-        "fetchNameSrvAddrByDnsLookup",
-        _OFF,
-        "name servers are not looked up in DNS; namesrvAddr must list them all",
-    ),
-    Unsupported(
         "disableConsumeIfConsumerReadSlowly",
         _OFF,
         "slow consumers are not switched off",
@@ -117,20 +112,4 @@ def check_replicas(broker_role: str, in_sync_replicas: int, source: str) -> None
         raise ConfigurationError(
             f"{source}: inSyncReplicas cannot be {in_sync_replicas} with SYNC_MASTER: "
             f"replicas are not supported yet, and there would be one copy only."
-        )
-
-
-def check_name_servers(
-    properties: Mapping[str, str], name_servers: str | None, source: str
-) -> None:
-    """Refuse name servers that only an address server knows.
-
-    @param name_servers: those that are set anyhow.
-    @raise ConfigurationError: one sentence.
-    """
-    key = "fetchNamesrvAddrByAddressServer"
-    if not name_servers and properties.get(key, "").strip().lower() == "true":
-        raise ConfigurationError(
-            f"{source}: {key} cannot be 'true' without namesrvAddr: address servers "
-            f"are not supported, and no client would find this broker."
         )

@@ -215,8 +215,10 @@ class BrokerFamilies:
             "brokerPermission",
             self._options.broker_permission,
         )
-        name_servers = len(broker.settings.name_servers)
-        gauge("rocketbroker_name_servers", "name servers of the settings", name_servers)
+        name_servers = len(broker.name_servers.current)
+        gauge(
+            "rocketbroker_name_servers", "name servers, as they are known", name_servers
+        )
         gauge(
             "rocketbroker_name_servers_unreachable",
             "name servers whose last registration failed",

@@ -83,6 +83,18 @@ class NoNameServers:
         return fail(ConnectionLost(f"nobody listens at {address}"))
 
 
+class NoLookup:
+    """Neither DNS nor an address server."""
+
+    def resolve(self, host: str) -> list[str]:
+        """Nobody is known."""
+        raise OSError(f"{host} is not known")
+
+    def fetch(self, url: str, max_bytes: int) -> str:
+        """There is no page."""
+        raise OSError(f"{url} does not answer")
+
+
 class Rig:
     """A whole broker whose tables and store are open, but which has not started.
 
@@ -132,6 +144,7 @@ class Rig:
             store,
             self.threads if threads else at_once,
             client or NoNameServers(),
+            NoLookup(),
             Turns(),
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             [],

@@ -39,7 +39,7 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
-from tests.broker.rig import HOST, SMALL, heartbeat, pull_ext, send_ext
+from tests.broker.rig import HOST, SMALL, NoLookup, heartbeat, pull_ext, send_ext
 
 WALL_MS: Final = 1_700_000_000_000
 
@@ -99,6 +99,7 @@ class WeekCase(SynchronousTestCase):
             Store(self.disk, parsed.store, self.wall_ms, HOST),
             self.in_thread,
             RemotingClient(self.network, parsed.client),
+            NoLookup(),
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,

@@ -75,4 +75,8 @@ class BrokerSettingsTests(SynchronousTestCase):
             {"color": "blue", "rmqAddressServerDomain": "x"}, "/f"
         )
         self.assertEqual(settings.unknown, {"color": "blue"})
+        self.assertEqual(settings.address_server, "http://x:8080/rocketmq/nsaddr")
         self.assertEqual(settings.broker.broker_config_path, "/f")
+        with_port = {"rmqAddressServerDomain": "x:1", "rmqAddressServerSubGroup": "g"}
+        settings = BrokerSettings.from_properties(with_port)
+        self.assertEqual(settings.address_server, "http://x:1/rocketmq/g")

@@ -62,10 +62,3 @@ class UnsupportedTests(SynchronousTestCase):
             BrokerSettings.from_properties(
                 {"brokerRole": role, "inSyncReplicas": count}
             )
-
-    def test_addressServer(self) -> None:
-        """Name servers from an address server are refused unless others are set."""
-        properties = {"fetchNamesrvAddrByAddressServer": "true", "namesrvAddr": ""}
-        self.assertIn("without namesrvAddr", self.refusal(properties))
-        BrokerSettings.from_properties(properties, None, "a:1")
-        BrokerSettings.from_properties({**properties, "namesrvAddr": "a:1"})

@@ -30,7 +30,7 @@ from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from tests.broker.callers import Caller
-from tests.broker.rig import HOST, SMALL, send_ext
+from tests.broker.rig import HOST, SMALL, NoLookup, send_ext
 from tests.broker.storage.subscribers import Plugin
 from tests.metrics.scraped import parsed
 
@@ -70,6 +70,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
             store,
             at_once,
             Caller(),
+            NoLookup(),
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,

@@ -21,7 +21,7 @@ Rules: docs/facts/broker.md 9."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, final
 
 import attrs
@@ -33,6 +33,7 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.broker.registration.name_server_api import Batch, NameServerApi
+from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.services import REGISTRATION, Services
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -69,20 +70,17 @@ class Registration:
         self,
         clock: IReactorTime,
         calls: NameServerApi,
-        name_servers: Sequence[str],
+        name_servers: NameServers,
         options: BrokerOptions,
         topics: TopicTable,
         services: Services,
     ) -> None:
-        """
-        @param name_servers: their addresses; none: the broker works alone.
-        """
         self.registered = 0
         self.failures = 0
         self.unreachable: set[str] = set()
         self._clock = clock
         self._calls = calls
-        self._name_servers = tuple(name_servers)
+        self._name_servers = name_servers
         self._options = options
         self._topics = topics
         self._services = services
@@ -104,26 +102,43 @@ class Registration:
     @property
     def is_known(self) -> bool:
         """Whether a name server knows this broker, or there is none to know it."""
-        return not self._name_servers or (
-            self.registered > 0 and len(self.unreachable) < len(self._name_servers)
+        return not self._name_servers.is_needed() or (
+            self.registered > 0
+            and len(self.unreachable) < len(self._name_servers.current)
         )
 
     def start(self) -> Deferred[None]:
-        """Register now.
+        """Register now, as soon as the name servers are known.
 
         @return: fires when every name server has answered or failed.
         """
         self._running = True
-        if not self._name_servers:
+        if not self._name_servers.is_needed():
             return succeed(None)
         self._topics.watch(self._topics_changed)
         self._services.begin(REGISTRATION, self._period)
+        found = self._name_servers.start()
+        return found.addCallback(lambda _: self._registered_first())
+
+    def _registered_first(self) -> Deferred[None]:
+        self._name_servers.watch(self._servers_changed)
         return self.register_all(forced=True)
+
+    def _servers_changed(self) -> Deferred[None]:
+        """Register with name servers that were not there before."""
+        current = set(self._name_servers.current)
+        self.unreachable &= current
+        before = set(self._registered)
+        for gone in before - current:
+            del self._registered[gone]
+        return (
+            self._send_all(sorted(current - before)) if self._running else succeed(None)
+        )
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         before, self._options = self._options, settings.broker
-        if not self._running or not self._name_servers:
+        if not self._running or not self._name_servers.current:
             return
         if before.broker_permission != self._options.broker_permission:
             # Name servers take no topics at a version that they have.
@@ -133,7 +148,7 @@ class Registration:
             self._under_way.add(number)
             self._send_all(
                 server
-                for server in self._name_servers
+                for server in self._name_servers.current
                 if server not in self.unreachable
             ).addCallback(self._announced_to_all, number)
 
@@ -150,7 +165,7 @@ class Registration:
                 self._calls.unregister(server).addErrback(
                     self._not_unregistered, server
                 )
-                for server in self._name_servers
+                for server in self._name_servers.current
                 if server not in self.unreachable
             ]
         )
@@ -168,7 +183,7 @@ class Registration:
 
     def _look_for_namesake(self) -> None:
         """Ask one name server for the address that it has for this broker's name."""
-        for server in self._name_servers:
+        for server in self._name_servers.current:
             if server not in self.unreachable:
                 asked = self._calls.route(server, self._options.broker_name)
                 asked.addCallbacks(
@@ -207,13 +222,16 @@ class Registration:
         @return: fires when every name server has answered or failed.
         """
         if forced or self._options.enable_split_registration:
-            return self._send_all(self._name_servers)
+            return self._send_all(self._name_servers.current)
         version = self._topics.version
         asked = [
-            self._calls.needs_data(server, version) for server in self._name_servers
+            self._calls.needs_data(server, version)
+            for server in self._name_servers.current
         ]
         return gatherResults(asked).addCallback(
-            lambda needs: self._send_all(self._name_servers) if any(needs) else None
+            lambda needs: (
+                self._send_all(self._name_servers.current) if any(needs) else None
+            )
         )
 
     def _send_all(self, servers: Iterable[str]) -> Deferred[None]:
@@ -375,7 +393,7 @@ class Registration:
         return any(number <= last for number in self._under_way)
 
     def _topics_changed(self, names: list[str]) -> None:
-        if not self._running or not self._name_servers:
+        if not self._running or not self._name_servers.current:
             return
         self._changed.update(dict.fromkeys(names))
         if self._soon is None:
@@ -407,7 +425,7 @@ class Registration:
         gather(
             [
                 self._announce_to(server, batch)
-                for server in self._name_servers
+                for server in self._name_servers.current
                 if server not in self.unreachable
             ]
         ).addCallback(self._announced_to_all, number)

@@ -54,19 +54,19 @@ class RouteCache:
         self,
         seconds: Callable[[], float],
         broker_name: str,
-        name_servers: Sequence[str],
+        name_servers: Callable[[], Sequence[str]],
         ask_route: Callable[[str, str], Deferred[TopicRouteData]],
     ) -> None:
         """
         @param seconds: the monotonic time.
         @param broker_name: that of this broker: name servers may still think that it
             has what was deleted.
-        @param name_servers: their addresses.
+        @param name_servers: their addresses now.
         @param ask_route: asks one of them for a topic's route.
         """
         self._seconds = seconds
         self._broker_name = broker_name
-        self._name_servers = tuple(name_servers)
+        self._name_servers = name_servers
         self._ask_route = ask_route
         self._known: dict[str, _Route] = {}
         self._asking: set[str] = set()
@@ -77,7 +77,7 @@ class RouteCache:
         @return: None as long as no name server has answered. Without name servers there
             are no other brokers.
         """
-        if not self._name_servers:
+        if not self._name_servers():
             return False
         if (
             not self._is_fresh(self._known.get(topic))
@@ -96,7 +96,7 @@ class RouteCache:
 
     def may_appear(self, topic: str) -> bool:
         """Whether a topic that no broker is known to have may be there later."""
-        return bool(self._name_servers) and self.has(topic) is not True
+        return bool(self._name_servers()) and self.has(topic) is not True
 
     async def queues(self, topic: str) -> Sequence[QueueData]:
         """The queues of a topic at all brokers.
@@ -117,7 +117,7 @@ class RouteCache:
     async def _ask(self, topic: str) -> None:
         """Ask one name server after the other, until one knows the topic."""
         answered = False
-        for server in self._name_servers:
+        for server in self._name_servers():
             try:
                 route = await self._ask_route(server, topic)
             except TopicNotExist:

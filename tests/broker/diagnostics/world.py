@@ -48,7 +48,9 @@ class World:
         self.groups = GroupTable(
             options, JsonTable(disk, "/g", at_once, Clock()), self.wall_ms
         )
-        self.route_cache = RouteCache(self.clock.seconds, "a", name_servers, self.route)
+        self.route_cache = RouteCache(
+            self.clock.seconds, "a", lambda: name_servers, self.route
+        )
         log = MemberLog(Slices(self.clock))
         self.registry = ConsumerRegistry(
             self.clock.seconds, log, lambda group, members: None

@@ -11,12 +11,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.registration.registration import (
     PART_BYTES,
     Registration,
     parted,
 )
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.registration import RegisterBrokerBody
@@ -26,7 +28,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
 from tests.broker.callers import Call, Caller
-from tests.broker.rig import services_of
+from tests.broker.rig import NoLookup, services_of
 
 SERVERS = ("one:1", "two:2")
 
@@ -57,13 +59,10 @@ class RegistrationTests(SynchronousTestCase):
         self.topics = TopicTable(broker, file, lambda: 1000)
         calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
         self.services = services_of(self.clock, broker=broker)
+        settings = BrokerSettings.from_properties({"namesrvAddr": ";".join(servers)})
+        names = NameServers(settings, NoLookup(), at_once, self.services)
         self.registration = Registration(
-            self.clock,
-            calls,
-            servers,
-            broker,
-            self.topics,
-            self.services,
+            self.clock, calls, names, broker, self.topics, self.services
         )
 
     def answer_all(self, body: bytes = b"") -> list[Call]:

@@ -27,7 +27,9 @@ class RouteCacheCase(SynchronousTestCase):
         """Two name servers that have not answered yet."""
         self.clock = Clock()
         self.asked: list[tuple[str, str, Deferred[TopicRouteData]]] = []
-        self.route_cache = RouteCache(self.clock.seconds, "a", ["n1", "n2"], self.route)
+        self.route_cache = RouteCache(
+            self.clock.seconds, "a", lambda: ["n1", "n2"], self.route
+        )
 
     def route(self, server: str, topic: str) -> Deferred[TopicRouteData]:
         """One question."""
@@ -85,7 +87,7 @@ class HasTests(RouteCacheCase):
 
     def test_none(self) -> None:
         """Without name servers there are no other brokers."""
-        alone = RouteCache(self.clock.seconds, "a", [], self.route)
+        alone = RouteCache(self.clock.seconds, "a", list, self.route)
         self.assertIs(alone.has("T"), False)
         self.assertFalse(alone.may_appear("T"))
         self.assertEqual(self.asked, [])
