@@ -316,7 +316,7 @@ class StoreOptions(KeyedOptions):
     enable_schedule_message_stats: bool = True
     enable_lmq: bool = False
     enable_multi_dispatch: bool = False
-    max_lmq_consume_queue_num: int = 20000
+    max_lmq_consume_queue_num: int = running(20000)
     enable_schedule_async_deliver: bool = False
     schedule_async_deliver_max_pending_limit: int = 2000
     schedule_async_deliver_max_resend_num2_blocked: int = 3

@@ -3,7 +3,8 @@
 
 A change is in force when it is answered, and written to a file, in which all else stays
 as it is. If the disk refuses, the change is in force all the same, and answer and log
-say that the next start will not know of it. The log says who asked.
+say that the next start will not know of it. The log says who asked, also of what was
+refused.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from twisted.internet.defer import Deferred, DeferredLock, succeed
 from twisted.logger import Logger
 
 from rocketbroker.config.properties import edited, parse
-from rocketbroker.errors import ConfigurationError, SystemFailure
+from rocketbroker.errors import BrokerError, ConfigurationError, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.wire.command import Command, response_to
+
+#: The longest text of a change: all settings of a broker are a fifth of it, and taking
+#: a text of many megabytes apart would keep the others waiting for seconds.
+MAX_BODY: Final = 64 * 1024
 
 #: How long an answer waits for those who have to hear of a change.
 ANNOUNCE_SECONDS: Final = 3.0
@@ -72,11 +77,21 @@ class SettingsChange:
         """Change what the lines of the body say, all of it or nothing."""
         if not request.body:
             return response_to(request)
+        if len(request.body) > MAX_BODY:
+            raise SystemFailure(f"a change of settings has {MAX_BODY} bytes at most")
         try:
             texts = parse(request.body.decode("utf-8"), "request")
         except (ConfigurationError, UnicodeDecodeError) as error:
             raise SystemFailure("string2Properties error") from error
-        changes = self._change(texts)
+        try:
+            changes = self._change(texts)
+        except BrokerError as error:
+            self._log.warn(
+                "{peer} may not change settings: {error}",
+                peer=connection.peer,
+                error=error,
+            )
+            raise
         self._log.info(
             "{peer} changed settings: {changes}; kept in {path}.",
             peer=connection.peer,

@@ -139,6 +139,7 @@ class Assembly:
         """Obey these settings from now on."""
         self._options = options
         self.space.configure(options)
+        self.table.max_lmqs = options.max_lmq_consume_queue_num
         self.log.limit(options.max_message_size)
         self.log.preallocation.configure(options)
         self.reading.configure(options)

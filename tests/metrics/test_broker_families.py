@@ -117,6 +117,14 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.turns.end()
         return answer
 
+    def test_settings(self) -> None:
+        """Settings that are changed meanwhile are shown, and obeyed."""
+        self.assertEqual(self.value("rocketmq_broker_permission"), 6)
+        self.assertNotEqual(self.samples("rocketmq_storage_flush_behind_bytes"), [])
+        self.ask(25, {}, b"brokerPermission=4\nenableMessageStoreMetrics=false")
+        self.assertEqual(self.value("rocketmq_broker_permission"), 4)
+        self.assertEqual(self.samples("rocketmq_storage_flush_behind_bytes"), [])
+
     def send(self, size: int, **more: str) -> None:
         """Send one message that is created a topic for."""
         self.ask(RequestCode.SEND_MESSAGE_V2, send_ext("T", 0, **more), b"x" * size)

@@ -6,10 +6,11 @@ import errno
 from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import BrokerError, NoPermission
-from rocketbroker.remoting.settings_change import SettingsChange
+from rocketbroker.errors import BrokerError, NoPermission, SystemFailure
+from rocketbroker.remoting.settings_change import MAX_BODY, SettingsChange
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.command import Command
@@ -82,9 +83,21 @@ class SettingsChangeTests(SynchronousTestCase):
             self.check_success(answer)
 
     def test_refused(self) -> None:
-        """A change that is refused is not written."""
-        self.assertRaises(NoPermission, self.ask, b"a=1\nevil=1")
+        """A change that is refused is logged, and not written."""
+        with capturedLogs() as events:
+            self.assertRaises(NoPermission, self.ask, b"a=1\nevil=1")
         self.assertEqual(self.threads.waiting, [])
+        self.assertEqual(
+            [formatEvent(event) for event in events],
+            ["10.0.0.2:4711 may not change settings: no"],
+        )
+
+    def test_long(self) -> None:
+        """A text that is longer than all settings is not even read."""
+        most = b"a=" + b"1" * (MAX_BODY - 2)
+        self.ask(most)
+        self.assertRaises(SystemFailure, self.ask, most + b"1")
+        self.assertEqual(len(self.changes), 1)
 
     def test_noFile(self) -> None:
         """A disk that refuses does not keep the next change from the file."""

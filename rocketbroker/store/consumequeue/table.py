@@ -48,6 +48,7 @@ class QueueTable:
 
     @ivar is_batch: whether a topic has batch queues.
     @ivar lmq_count: how many LMQs there are.
+    @ivar max_lmqs: how many clients may have.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class QueueTable:
         self._present = set(filter(self._files.is_dir, self._parents))
         self._extension_size = extension_size
         self._extends = extends
-        self._max_lmqs = max_lmqs
+        self.max_lmqs = max_lmqs
         self.lmq_count = 0
         self._deferred_writes = deferred_writes
         self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
@@ -112,13 +113,13 @@ class QueueTable:
         @raise SystemFailure: it would be one LMQ too many.
         """
         if (
-            self.lmq_count >= self._max_lmqs
+            self.lmq_count >= self.max_lmqs
             and is_lmq(topic)
             and (topic, queue_id) not in self._queues
         ):
             raise SystemFailure(
                 "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]there are "
-                f"{self._max_lmqs} light message queues, as many as "
+                f"{self.max_lmqs} light message queues, as many as "
                 "maxLmqConsumeQueueNum allows"
             )
         return self.get(topic, queue_id)
