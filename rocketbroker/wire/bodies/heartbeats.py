@@ -6,11 +6,12 @@ Shapes: C{docs/facts/client.md} 15 and 16; C{docs/facts/broker.md} 15.
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
 import attrs
+import msgspec
 
-from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.fields import Fields, Int32, Int64
 
 # Java's enums, in the order of their ordinals.
 CONSUME_TYPES: Final = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
@@ -23,6 +24,41 @@ CONSUME_FROM: Final = (
     "CONSUME_FROM_FIRST_OFFSET",
     "CONSUME_FROM_TIMESTAMP",
 )
+
+
+class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """An object exactly as Java and C++ clients write it."""
+
+
+class _WrittenSubscription(_Written, gc=False):
+    topic: str
+    sub_string: str
+    tags_set: list[str]
+    code_set: list[Int32]
+    sub_version: Int64
+    expression_type: Annotated[str, msgspec.Meta(min_length=1)]
+    class_filter_mode: bool
+
+
+class _WrittenConsumer(_Written, gc=False):
+    group_name: str
+    consume_type: str
+    message_model: str
+    consume_from_where: str
+    subscription_data_set: list[_WrittenSubscription]
+    unit_mode: bool
+
+
+class _WrittenProducer(_Written, gc=False):
+    group_name: str
+
+
+class _WrittenHeartbeat(_Written, gc=False):
+    client_id: str = msgspec.field(name="clientID")
+    producer_data_set: list[_WrittenProducer]
+    consumer_data_set: list[_WrittenConsumer]
+    heartbeat_fingerprint: Int32 = 0
+    without_sub: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -88,6 +124,23 @@ class ConsumerData:
     consume_from_where: str | None = "CONSUME_FROM_LAST_OFFSET"
     subscription_data_set: list[SubscriptionData] = attrs.field(factory=list)
     unit_mode: bool = False
+
+    @classmethod
+    def of(cls, written: _WrittenConsumer) -> Self:
+        """One of the usual form."""
+        kind, model = written.consume_type, written.message_model
+        where = written.consume_from_where
+        return cls(
+            group_name=written.group_name,
+            consume_type=kind if kind in CONSUME_TYPES else None,
+            message_model=model if model in MESSAGE_MODELS else None,
+            consume_from_where=where if where in CONSUME_FROM else None,
+            subscription_data_set=[
+                SubscriptionData(**msgspec.structs.asdict(each))
+                for each in written.subscription_data_set
+            ],
+            unit_mode=written.unit_mode,
+        )
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -159,7 +212,26 @@ class HeartbeatData:
 
         @raise RemoteProtocolError: it is no heartbeat.
         """
-        fields = Fields(value, "a heartbeat")
+        try:
+            written = msgspec.convert(value, _WrittenHeartbeat)
+        except msgspec.ValidationError:
+            return cls._from_fields(Fields(value, "a heartbeat"))
+        return cls(
+            client_id=written.client_id,
+            producer_data_set=[
+                ProducerData(group_name=each.group_name)
+                for each in written.producer_data_set
+            ],
+            consumer_data_set=[
+                ConsumerData.of(each) for each in written.consumer_data_set
+            ],
+            heartbeat_fingerprint=written.heartbeat_fingerprint,
+            without_sub=written.without_sub,
+        )
+
+    @classmethod
+    def _from_fields(cls, fields: Fields) -> Self:
+        """Read what stands there in another form, as leniently as RocketMQ does."""
         return cls(
             client_id=fields.text("clientID") or "",
             producer_data_set=fields.beans("producerDataSet", ProducerData.from_json),

@@ -47,6 +47,27 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(HeartbeatData.from_json(loads(HEARTBEAT)), BODY)
         self.assertEqual(dumps(BODY), HEARTBEAT)
 
+    def test_quickly(self) -> None:
+        """The usual form is read quickly, to the same as any other."""
+        for old, new in (
+            (b"", b""),
+            (b"CONSUME_PASSIVELY", b"CONSUME_SOMEHOW"),
+            (b"CLUSTERING", b"NOTHING"),
+            (b"LAST_OFFSET", b"THERE"),
+            (b'"TAG"', b'""'),
+            (b'"subString":"TagA || TagB",', b""),
+            (b'"unitMode":false', b'"unitMode":true'),
+            (b'"withoutSub":false', b'"withoutSub":true'),
+            (b'"heartbeatFingerprint":0', b'"heartbeatFingerprint":-7'),
+            (b'"heartbeatFingerprint":0,', b""),
+        ):
+            usual = HEARTBEAT.replace(old, new)
+            other = usual.replace(b"{", b'{"unknown":1,')
+            self.assertEqual(
+                HeartbeatData.from_json(loads(usual)),
+                HeartbeatData.from_json(loads(other)),
+            )
+
     def test_fingerprint(self) -> None:
         """What a client hashes for its fingerprint is written as Java writes it."""
         subscription = SubscriptionData(topic="T1")
