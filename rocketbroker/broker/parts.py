@@ -41,6 +41,7 @@ from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.schedule_service import ScheduleService
 from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.overload import Overload
 from rocketbroker.broker.send.reply import Replies
 from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.send.send_back import SendBack
@@ -225,7 +226,7 @@ class Parts:
         self.batcher = AppendBatcher(
             store,
             self.group_commit,
-            settings.broker,
+            Overload(store, self.group_commit, settings, clock.seconds),
             settings.store.max_message_size,
             self.scheduler.appended,
             clock.seconds,

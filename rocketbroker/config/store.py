@@ -69,6 +69,7 @@ class StoreOptions(KeyedOptions):
         "max_transfer_count_on_message_in_disk": POSITIVE,
         "rocketbroker_max_pull_messages": (0, 1 << 16),
         "rocketbroker_max_pull_bytes": (1, 8 << 20),
+        "rocketbroker_max_unflushed_bytes": (1, LONG[1]),
         "access_message_in_memory_max_ratio": (0, 100),
         "disk_space_enough_bytes": (0, LONG[1]),
         "os_page_cache_busy_time_out_mills": LONG,
@@ -128,6 +129,10 @@ class StoreOptions(KeyedOptions):
         "rocketbroker_max_pull_messages": "most messages for a client that asks for "
         "more than the maxTransferCount of ordinary pulls; 0: off (ours)",
         "rocketbroker_max_pull_bytes": "most bytes for such a client (ours)",
+        "rocketbroker_max_unflushed_bytes": "most bytes not on the disk with "
+        "ASYNC_FLUSH; more sends are refused (ours)",
+        "os_page_cache_busy_time_out_mills": "after a write or flush of more than this "
+        "sends are refused",
         "access_message_in_memory_max_ratio": "memory that holds new messages",
         "ha_listen_port": "the port of replication, by default the main port + 1",
         "broker_role": "ASYNC_MASTER or SYNC_MASTER",
@@ -168,6 +173,7 @@ class StoreOptions(KeyedOptions):
                 "max_transfer_bytes_on_message_in_memory",
                 "max_transfer_bytes_on_message_in_disk",
                 "rocketbroker_max_pull_bytes",
+                "rocketbroker_max_unflushed_bytes",
             ),
             "bytes",
         ),
@@ -182,6 +188,7 @@ class StoreOptions(KeyedOptions):
                 "delete_consume_queue_files_interval",
                 "redelete_hanged_file_interval",
                 "sync_flush_timeout",
+                "os_page_cache_busy_time_out_mills",
                 "flush_delay_offset_interval",
             ),
             "ms",
@@ -276,6 +283,7 @@ class StoreOptions(KeyedOptions):
     max_transfer_count_on_message_in_disk: int = running(8)
     rocketbroker_max_pull_messages: int = running(0)
     rocketbroker_max_pull_bytes: int = running(8 << 20)
+    rocketbroker_max_unflushed_bytes: int = running(1 << 30)
     access_message_in_memory_max_ratio: int = running(40)
     message_index_enable: bool = running(True)
     max_hash_slot_num: int = 5000000
@@ -301,7 +309,7 @@ class StoreOptions(KeyedOptions):
     debug_lock_enable: bool = False
     duplication_enable: bool = False
     disk_fall_recorded: bool = True
-    os_page_cache_busy_time_out_mills: int = 1000
+    os_page_cache_busy_time_out_mills: int = running(1000)
     default_query_max_num: int = running(32)
     transient_store_pool_enable: bool = False
     transient_store_pool_size: int = 5

@@ -109,8 +109,8 @@ def add_store(samples: Samples, broker: Broker) -> None:
     for reason, count in broker.batcher.refused.items():
         samples.counter(
             "rocketbroker_sends_refused_total",
-            "sends refused: too many wait, the message is too long, or the store takes "
-            "none",
+            "sends refused: too many wait, the disk is slow, the message is too long, "
+            "or the store takes none",
             count,
             reason=reason,
         )

@@ -63,13 +63,16 @@ def services_of(
     broker: BrokerOptions | None = None,
 ) -> Services:
     """The services of a broker with these settings."""
+    return Services(clock, settings_of(store, broker), lambda: WALL_MS)
+
+
+def settings_of(
+    store: StoreOptions | None = None, broker: BrokerOptions | None = None
+) -> BrokerSettings:
+    """The settings of a broker with these options."""
     settings = BrokerSettings.from_properties(SMALL)
-    return Services(
-        clock,
-        attrs.evolve(
-            settings, store=store or settings.store, broker=broker or settings.broker
-        ),
-        lambda: WALL_MS,
+    return attrs.evolve(
+        settings, store=store or settings.store, broker=broker or settings.broker
     )
 
 

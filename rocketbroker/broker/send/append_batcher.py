@@ -10,10 +10,8 @@ wait in L{GroupCommit}. A draft's context says how it is answered:
     answer;
   - a function, called with the draft and the response code: all others.
 
-Two limits protect the memory when the disk cannot follow: the number of drafts that
-wait (sendThreadPoolQueueCapacity, as in RocketMQ's queue of sends) and their bytes
-(L{MAX_WAITING_BYTES}). Beyond them a send is answered with SYSTEM_BUSY before a draft
-is made, so that the client tries another broker.
+When the disk cannot follow, a send is answered with SYSTEM_BUSY before a draft is made,
+so that the client tries another broker: L{Overload}.
 
 C{docs/facts/broker.md} 7, 10.5 has statuses and remarks.
 """
@@ -27,15 +25,20 @@ from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
+from rocketbroker.broker.send.overload import (
+    APPEND_STALLED,
+    FLUSH_STALLED,
+    OVERLOADED,
+    UNFLUSHED,
+    Overload,
+)
 from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.broker.storage.group_commit import GroupCommit
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     BrokerError,
     MessageIllegal,
     ServiceNotAvailable,
-    SystemBusy,
     SystemFailure,
 )
 from rocketbroker.remoting.interfaces import IConnection
@@ -60,13 +63,6 @@ from rocketbroker.wire.hot import (
     frame_of,
     head_of,
 )
-
-#: How many bytes of messages may wait for the disk. A turn brings 64 KiB from each
-#: connection, so this is two seconds of what a disk of 100 MB/s writes.
-MAX_WAITING_BYTES: Final = 256 << 20
-
-OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
-BROKER_BUSY: Final = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
 
 #: Upper bounds of the message sizes that metrics count, the last class is open.
 SIZE_BOUNDS: Final = (1024, 4096, 524288, 1048576, 2097152, 4194304)
@@ -142,12 +138,18 @@ class QueueSends:
             self.sizes[bisect_left(SIZE_BOUNDS, each)] += 1
 
 
-#: Why a send is turned away: too many wait; the message is too long; the store takes
-#: none, as its disk is full, say.
-OVERLOADED: Final = "overloaded"
+#: Why a send is turned away, besides the reasons of L{Overload}: the message is too
+#: long; the store takes none, as its disk is full, say.
 ILLEGAL: Final = "illegal"
 UNAVAILABLE: Final = "unavailable"
-REASONS: Final = (OVERLOADED, ILLEGAL, UNAVAILABLE)
+REASONS: Final = (
+    OVERLOADED,
+    FLUSH_STALLED,
+    UNFLUSHED,
+    APPEND_STALLED,
+    ILLEGAL,
+    UNAVAILABLE,
+)
 _REASONS: Final = {
     MESSAGE_ILLEGAL: ILLEGAL,
     PROPERTIES_SIZE_EXCEEDED: ILLEGAL,
@@ -197,7 +199,7 @@ class AppendBatcher:
 
     @ivar drafts: those of this turn. Senders append to it themselves.
     @ivar synchronous: whether answers may have to wait for the disk.
-    @ivar bounded: whether L{is_full} may be true at all.
+    @ivar overload: the limits of what waits.
     @ivar refused: how many sends were turned away, by reason: C{REASONS}.
     @ivar failed: how many drafts could not be written.
     @ivar put_times: how long it took until they could be answered.
@@ -209,7 +211,7 @@ class AppendBatcher:
         self,
         store: IStore,
         group_commit: GroupCommit,
-        options: BrokerOptions,
+        overload: Overload,
         max_bytes: int,
         appended: Callable[[], None],
         seconds: Callable[[], float],
@@ -226,30 +228,29 @@ class AppendBatcher:
         self.put_times = StoreLatency()
         self._store = store
         self._group_commit = group_commit
-        self._max_waiting = options.send_thread_pool_queue_capacity
+        self.overload = overload
         self._max_bytes = max_bytes
         self._appended = appended
         self._seconds = seconds
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self._max_waiting = settings.broker.send_thread_pool_queue_capacity
+        self.overload.configure(settings)
         self._max_bytes = settings.store.max_message_size
 
     def is_full(self) -> bool:
         """Whether no other send may be taken now."""
-        group_commit = self._group_commit
-        return group_commit.synchronous and (
-            group_commit.waiting + len(self.drafts) >= self._max_waiting
-            or group_commit.waiting_bytes >= MAX_WAITING_BYTES
-        )
+        return self.overload.refusal(len(self.drafts)) is not None
 
-    def overload(self) -> SystemBusy:
-        """What a send is answered with while L{is_full}; counts it."""
-        self.refused[OVERLOADED] += 1
-        if self._group_commit.waiting_bytes >= MAX_WAITING_BYTES:
-            return SystemBusy(BROKER_BUSY)
-        return SystemBusy(OVERLOAD)
+    def check_load(self) -> None:
+        """Count and refuse a send while none may be taken.
+
+        @raise SystemBusy: why.
+        """
+        refusal = self.overload.refusal(len(self.drafts))
+        if refusal is not None:
+            self.refused[refusal.reason] += 1
+            raise refusal.error
 
     def not_stored(self, draft: Draft) -> None:
         """Count a draft that the store did not take."""
@@ -267,9 +268,12 @@ class AppendBatcher:
         self.drafts = []
         begin = self._seconds()
         self._append(drafts)
+        overload = self.overload
+        overload.note(begin)
         self._appended()
         group_commit = self._group_commit
         if not group_commit.synchronous:
+            overload.make_room()
             self.put_times.add((self._seconds() - begin) * 1000.0, len(drafts))
             self.settle(drafts, 0)
             return
@@ -281,6 +285,7 @@ class AppendBatcher:
             group_commit.flush()
         if waiting:
             group_commit.admit(waiting, partial(self._settle_waiting, begin))
+        overload.make_room()
 
     def _time(self, begin: float, messages: int) -> None:
         """Count how long messages took from C{begin}."""

@@ -132,8 +132,8 @@ class Replies:
         # The official Go client forgets the body of what it replies; a message without
         # one cannot be stored, but it can be waited for.
         stores = self._stores and request.body != b""
-        if stores and self._batcher.is_full():
-            raise self._batcher.overload()
+        if stores:
+            self._batcher.check_load()
         config = self._checks.topic(fields)
         queue_id = self._checks.queue_id(fields, config, connection)
         own = properties.parse(fields.i)

@@ -139,7 +139,6 @@ class Sending:
         self._prepared = prepared
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
         self._synchronous = batcher.synchronous
-        self._bounded = batcher.synchronous
         self._take(options)
         #: What stood behind the last unique key, all of it ordinary, and its tag code:
         #: what one producer sends mostly differs in no more than its keys.
@@ -212,7 +211,8 @@ class Sending:
         sys_flag = fields.f
         if sends is None or sys_flag & _NOT_HOT_BITS:
             return False
-        if self._bounded and self._batcher.is_full():
+        batcher = self._batcher
+        if len(batcher.drafts) >= batcher.overload.room and batcher.is_full():
             return False
         if fields.m:
             return self._hot_batch(connection, call, body, sends)
@@ -340,8 +340,7 @@ class Sending:
         if not request.body:
             raise SystemFailure("the message has no body")
         fields = fields_of(request)
-        if self._batcher.is_full():
-            raise self._batcher.overload()
+        self._batcher.check_load()
         config = self._checks.topic(fields)
         queue_id = self._checks.queue_id(fields, config, connection)
         own = properties.parse(fields.i)

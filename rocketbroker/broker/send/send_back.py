@@ -38,16 +38,13 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
-from rocketbroker.broker.send.append_batcher import (
-    OVERLOAD,
-    OVERLOADED,
-    AppendBatcher,
-)
+from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import (
     DeadLetters,
     FailureCounts,
     max_reconsumed,
 )
+from rocketbroker.broker.send.overload import OVERLOAD, OVERLOADED
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
@@ -169,12 +166,11 @@ class SendBack:
 
     def _check_load(self) -> None:
         """Refuse one more while too many wait: to be read, or for the disk."""
-        if self._batcher.is_full():
-            raise self._batcher.overload()
+        self._batcher.check_load()
         if len(self._reading.waiting) >= self._max_waiting:
             # RocketMQ keeps as many in its queue of sends.
             self._batcher.refused[OVERLOADED] += 1
-            raise SystemBusy(OVERLOAD)
+            raise SystemBusy(f"{OVERLOAD}, slow stage: reads from the disk")
 
     def _retry_queue(
         self, group: SubscriptionGroupConfig, header: ConsumerSendMsgBackRequestHeader

@@ -130,8 +130,7 @@ class EndTransaction:
         header = EndTransactionRequestHeader.from_ext(request.ext)
         if header.commit_or_rollback == TRANSACTION_UNKNOWN:
             return None
-        if self._batcher.is_full():
-            raise self._batcher.overload()
+        self._batcher.check_load()
         store, position = self._store, header.commit_log_offset
         if store.published_position - position <= WARM_BYTES:
             return self._end(header, half_at(store, position))

@@ -6,8 +6,8 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.send import append_batcher
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
+from rocketbroker.errors import SystemBusy
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -142,27 +142,17 @@ class IntakeTests(SynchronousTestCase):
         rig.batcher.flush()
         self.send(rig, 2)
         self.assertFalse(rig.hot(SEND, send_ext(), b"body", 3))
-        with self.assertRaises(Exception) as caught:
+        with self.assertRaises(SystemBusy) as caught:
             rig.begin(SEND, send_ext(), b"body")
         self.assertEqual(
             str(caught.exception),
-            "[OVERLOAD]system busy, start flow control for a while",
+            "[OVERLOAD]system busy, start flow control for a while, "
+            "slow stage: flush, 2 sends wait, the first for 0ms",
         )
         self.assertEqual(rig.batcher.refused["overloaded"], 1)
         rig.batcher.flush()
         rig.threads.run()
         self.send(rig, 4)
-
-    def test_tooMuch(self) -> None:
-        """So it does when they are too big together."""
-        rig = self.make(threads=True, flushDiskType="SYNC_FLUSH")
-        rig.group_commit.waiting_bytes = append_batcher.MAX_WAITING_BYTES
-        self.assertFalse(rig.hot(SEND, send_ext(), b"body"))
-        error = rig.batcher.overload()
-        self.assertEqual(error.code, ResponseCode.SYSTEM_BUSY)
-        self.assertEqual(
-            error.remark, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
-        )
 
     def test_neverFullWithoutWaiting(self) -> None:
         """With ASYNC_FLUSH nobody waits, and so nobody is refused for it."""

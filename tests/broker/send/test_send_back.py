@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 
+import attrs
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.send.send_back import MAX_READ
@@ -384,7 +385,9 @@ class SafetyTests(SendBackCase):
         self.rig.batcher.flush()
         again = self.rig.begin(BACK, self.header(0))
         assert isinstance(again, Deferred)
-        self.rig.batcher._max_waiting = 0
+        settings = self.rig.settings
+        none = attrs.evolve(settings.broker, send_thread_pool_queue_capacity=0)
+        self.rig.batcher.configure(attrs.evolve(settings, broker=none))
         with self.assertRaises(SystemBusy):
             self.rig.begin(BACK, self.header(0))
         self.rig.threads.run()

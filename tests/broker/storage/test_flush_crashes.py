@@ -17,16 +17,16 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.send.overload import Overload
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.testing.files import MemoryDisk
-from tests.broker.rig import services_of
+from tests.broker.rig import services_of, settings_of
 from tests.store.stores import QUEUE_ENTRIES, ROOT, Wall, draft, make, placed
 from tests.store.stores import options as store_options
 
@@ -146,7 +146,12 @@ class Machine:
         self.batcher = AppendBatcher(
             self.store,
             self.group_commit,
-            BrokerOptions(),
+            Overload(
+                self.store,
+                self.group_commit,
+                settings_of(options),
+                self.clock.seconds,
+            ),
             options.max_message_size,
             self.scheduler.appended,
             self.clock.seconds,
