@@ -32,7 +32,6 @@ _LONGS: Final = (
     "wait_time_mills_in_ack_queue",
     "wait_time_mills_in_admin_broker_queue",
     "start_accept_send_request_time_stamp",
-    "fetch_namesrv_addr_interval",
     "consumer_fallbehind_threshold",
     "filter_data_clean_time_span",
     "broker_not_active_timeout_millis",
@@ -94,6 +93,7 @@ class BrokerOptions(KeyedOptions):
         "register_broker_timeout_mills": POSITIVE,
         "register_name_server_period": POSITIVE,
         "update_name_server_addr_period": POSITIVE,
+        "fetch_namesrv_addr_interval": (1, LONG[1]),
         "channel_expired_timeout": (1, LONG[1]),
         "short_polling_time_mills": (0, LONG[1]),
         "max_error_rate_of_bloom_filter": (1, 99),
@@ -292,7 +292,7 @@ class BrokerOptions(KeyedOptions):
     reject_transaction_message: bool = running(False)
     fetch_name_srv_addr_by_dns_lookup: bool = False
     fetch_namesrv_addr_by_address_server: bool = False
-    fetch_namesrv_addr_interval: int = 10000
+    fetch_namesrv_addr_interval: int = running(10000)
     long_polling_enable: bool = running(True)
     short_polling_time_mills: int = running(1000)
     notify_consumer_ids_changed_enable: bool = running(True)
@@ -320,7 +320,7 @@ class BrokerOptions(KeyedOptions):
     compressed_register: bool = running(False)
     force_register: bool = running(True)
     register_name_server_period: int = running(30000)
-    update_name_server_addr_period: int = 120000
+    update_name_server_addr_period: int = running(120000)
     broker_heartbeat_interval: int = 1000
     broker_not_active_timeout_millis: int = 10000
     enable_net_work_flow_control: bool = False
