@@ -31,12 +31,18 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.machine import Machine, ThisMachine
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import ConnectionLost, RequestTimeout, RocketbrokerError
+from rocketbroker.records.names import is_system_group
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.fields import Fields
 
 #: How long a request may take, in seconds, as mqadmin's.
 TIMEOUT: Final = 5.0
 
 #: How long completion waits for a cluster, in seconds: a person waits for it.
 COMPLETION_TIMEOUT: Final = 1.0
+
+#: Where groups stand in a broker's answer, by name.
+_GROUP_TABLE: Final = "subscriptionGroupTable"
 
 #: Clears a terminal and goes to its top.
 _CLEAR: Final = "\x1b[H\x1b[2J"
@@ -256,4 +262,30 @@ def complete_topics(
     ]
 
 
+def complete_groups(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The groups whose names begin so; none if the cluster cannot be asked."""
+    found: set[str] = set()
+    try:
+        cluster = cluster_of(context, {**context.params, "timeout": COMPLETION_TIMEOUT})
+        with cluster.client:
+            for broker in cluster.masters():
+                found |= cluster.read(
+                    broker.address,
+                    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+                    lambda body: set(
+                        map(str, Fields(body, "groups").members(_GROUP_TABLE))
+                    ),
+                )
+    except RocketbrokerError:
+        return []
+    return [
+        CompletionItem(name)
+        for name in sorted(found)
+        if name.startswith(incomplete) and not is_system_group(name)
+    ]
+
+
+GROUP: Final = click.argument("group", shell_complete=complete_groups)
 TOPIC: Final = click.argument("topic", shell_complete=complete_topics)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
+
 import click
 from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
@@ -16,7 +20,7 @@ from rocketbroker.admin.options import (
     showing,
 )
 from rocketbroker.admin.rows import Rows
-from rocketbroker.admin.statuses import NotThere
+from rocketbroker.admin.statuses import Failure, NotThere
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.wire.command import Command
 from tests.blocking.cluster import MemoryCluster
@@ -56,6 +60,14 @@ def change(cluster: Cluster, rows: Rows, yes: bool) -> None:
 def ask(cluster: Cluster, word: str) -> None:
     """Print a word and the name servers."""
     click.echo(f"{word} {cluster.name_servers} {cluster.client.settings.seconds}")
+
+
+class Terminal(io.StringIO):
+    """An input that somebody types."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
 
 
 class OptionsTests(SynchronousTestCase):
@@ -137,6 +149,20 @@ class OptionsTests(SynchronousTestCase):
         self.assertEqual(out, "name\nb1\nb2\n" * 2)
         self.assertIn("ns1:9876", err)
         self.assertEqual(self.memory.machine.now, before + 9)
+
+    def test_ask(self) -> None:
+        """A person is asked; yes is yes, and all else changes nothing."""
+        for typed, wanted in (("y\n", None), ("n\n", "Nothing was changed.")):
+            before = sys.stdin
+            sys.stdin = Terminal(typed)
+            self.addCleanup(setattr, sys, "stdin", before)
+            with contextlib.redirect_stderr(io.StringIO()) as asked:
+                if wanted is None:
+                    confirm("Do it", False)
+                else:
+                    error = self.assertRaises(Failure, confirm, "Do it", False)
+                    self.assertEqual((error.message, error.exit_code), (wanted, 1))
+            self.assertEqual(asked.getvalue(), "Do it? [y/N]: ")
 
     def test_completion(self) -> None:
         """Topics are completed; not where the cluster cannot be asked."""

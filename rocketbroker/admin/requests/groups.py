@@ -110,7 +110,10 @@ def running_info(
 def queues_of_member(
     cluster: Cluster, broker: Broker, group: str, client_id: str
 ) -> list[MessageQueue]:
-    """The queues that a member consumes; none if it does not say."""
+    """The queues that a member consumes; none if it does not say.
+
+    @raise RequestTimeout: it does not answer: the broker waits for it for 10 s.
+    """
     try:
         info = running_info(cluster, broker, group, client_id)
     except BrokerError:

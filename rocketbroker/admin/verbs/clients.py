@@ -7,7 +7,7 @@ import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment, Size
-from rocketbroker.admin.options import showing
+from rocketbroker.admin.options import GROUP, showing
 from rocketbroker.admin.requests import clients, groups
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import NotThere
@@ -65,7 +65,7 @@ def consumer_ls(cluster: Cluster, rows: Rows, group: str | None) -> None:
 
 
 @consumer.command("show")
-@click.argument("group")
+@GROUP
 @click.argument("client", metavar="CLIENT")
 @click.option("--stack", is_flag=True, help="Also the stacks of its threads.")
 @showing

@@ -12,20 +12,29 @@ import click
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment
 from rocketbroker.admin.lazycommands import LazyCommands, Place
-from rocketbroker.admin.options import DRY_RUN, YES, changing, confirm, showing
+from rocketbroker.admin.options import (
+    DRY_RUN,
+    GROUP,
+    YES,
+    changing,
+    confirm,
+    showing,
+)
 from rocketbroker.admin.requests import groups, topics
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure
 from rocketbroker.admin.verbs.topic import BROKER, CLUSTER, PATTERN, masters_of_one
-from rocketbroker.errors import SubscriptionGroupNotExist
+from rocketbroker.errors import (
+    BrokerError,
+    RequestTimeout,
+    SubscriptionGroupNotExist,
+)
 from rocketbroker.records import names
 from rocketbroker.wire.bodies.clients import ClientConnection, ConsumerConnection
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.statistics import ConsumeStats, OffsetWrapper
 from rocketbroker.wire.versions import version_name
-
-GROUP: Final = click.argument("group")
 
 #: Options that set what they are called, by the setting's name.
 _SETTINGS: Final = {
@@ -92,8 +101,12 @@ def group_ls(
         if only_names:
             rows.line("group", {"group": name})
             continue
-        parties = members_of(cluster, brokers, name)
-        stats = stats_of(cluster, brokers, name)
+        try:
+            parties = members_of(cluster, brokers, name)
+            stats = stats_of(cluster, brokers, name)
+        except BrokerError as problem:
+            click.echo(f"rocketbroker: {name}: {problem}", err=True)
+            continue
         rows.add("group", _summary(name, parties, stats))
 
 
@@ -195,14 +208,24 @@ def group_show(cluster: Cluster, rows: Rows, group: str, topic: str | None) -> N
     for _, wanted in sorted(subscriptions.items()):
         row = {"topic": wanted.topic, "expression": wanted.sub_string}
         rows.add("subscription", {**row, "type": wanted.expression_type})
-    owners = {
-        queue: client_id
-        for client_id, (broker, _) in clients.items()
-        for queue in groups.queues_of_member(cluster, broker, group, client_id)
-    }
+    owners = _owners(cluster, group, clients)
     for one in stats:
         for queue, offsets in sorted(one.offset_table.items()):
             rows.add("queue", _queue_row(queue, offsets, owners.get(queue)))
+
+
+def _owners(
+    cluster: Cluster, group: str, clients: dict[str, tuple[Broker, ClientConnection]]
+) -> dict[MessageQueue, str]:
+    """Which client consumes which queue, as far as clients say so in time."""
+    owners: dict[MessageQueue, str] = {}
+    try:
+        for client_id, (broker, _) in clients.items():
+            found = groups.queues_of_member(cluster, broker, group, client_id)
+            owners |= dict.fromkeys(found, client_id)
+    except RequestTimeout:
+        click.echo(f"rocketbroker: {client_id} does not say what it consumes", err=True)
+    return owners
 
 
 def member_row(client: ClientConnection) -> dict[str, object]:

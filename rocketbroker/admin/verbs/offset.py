@@ -9,6 +9,7 @@ from rocketbroker.admin.cluster import Cluster, parse_queue
 from rocketbroker.admin.formats import Moment, parse_moment
 from rocketbroker.admin.options import (
     DRY_RUN,
+    GROUP,
     TOPIC,
     YES,
     changing,
@@ -59,7 +60,7 @@ def offset_show(
 
 
 @offset.command("set")
-@click.argument("group")
+@GROUP
 @TOPIC
 @click.argument("queue_text", metavar="BROKER:NUMBER")
 @click.argument("number", metavar="OFFSET", type=click.IntRange(0))

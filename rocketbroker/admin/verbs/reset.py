@@ -9,7 +9,7 @@ import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import parse_moment
-from rocketbroker.admin.options import DRY_RUN, TOPIC, YES, changing, confirm
+from rocketbroker.admin.options import DRY_RUN, GROUP, TOPIC, YES, changing, confirm
 from rocketbroker.admin.requests import groups
 from rocketbroker.admin.rows import Rows
 from rocketbroker.blocking.routes import MASTER, MessageQueue
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 @click.command("reset")
-@click.argument("group")
+@GROUP
 @TOPIC
 @click.option(
     "--to",

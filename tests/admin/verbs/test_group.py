@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import click
+
+from rocketbroker.admin.options import complete_groups
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
 from tests.admin.cluster import BROKER, NAME_SERVER, VerbCase, refusal
 
 MEMBER = "10.0.0.9@1"
@@ -67,6 +71,29 @@ class GroupTests(VerbCase):
         self.cluster.join("G", ["T"])
         self.cluster.faults[307] = refusal(207, "timeout")
         self.assertEqual(self.rows("group", "show", "G")[-1]["member"], None)
+
+    def test_deafMember(self) -> None:
+        """A member that does not answer in time is told, and the rest is shown."""
+        self.consumed()
+        self.cluster.join("G", ["T"])
+        self.cluster.faults[307] = lambda command: []
+        result = self.call("group", "show", "G")
+        self.assertIn(f"{MEMBER} does not say what it consumes", result.stderr)
+        self.assertIn("committed", result.stdout)
+
+    def test_oddGroup(self) -> None:
+        """A group that a broker stumbles over is told, and the others are listed."""
+        self.consumed()
+        self.cluster.group("H")
+
+        def stumble(command: Command) -> Command | None:
+            is_odd = (command.ext or {})["consumerGroup"] == "G"
+            return answer(1, remark="null pointer") if is_odd else None
+
+        self.cluster.faults[208] = stumble
+        result = self.call("group", "ls")
+        self.assertIn("rocketbroker: G: null pointer", result.stderr)
+        self.assertIn("\nH ", result.stdout)
 
     def test_oneTopic(self) -> None:
         """The queues of one topic."""
@@ -145,3 +172,15 @@ class GroupTests(VerbCase):
         assert request.ext is not None
         self.assertEqual(request.ext["removeOffset"], "true")
         self.assertEqual(request.ext["cleanOffset"], "true")
+
+    def test_completion(self) -> None:
+        """Users' groups are completed; not where the cluster cannot be asked."""
+        self.cluster.group("G")
+        context = click.Context(click.Command("x"), obj=self.cluster.machine)
+        context.params = {"namesrv": NAME_SERVER}
+        argument = click.Argument(["group"])
+        found = complete_groups(context, argument, "")
+        self.assertEqual([item.value for item in found], ["G"])
+        self.assertEqual(complete_groups(context, argument, "x"), [])
+        context.params = {"namesrv": "nowhere:1"}
+        self.assertEqual(complete_groups(context, argument, ""), [])
