@@ -7,6 +7,7 @@ See C{docs/facts/admin.md} 5 and C{docs/facts/client.md} 6.
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -83,10 +84,9 @@ def by_id(cluster: Cluster, message_id: str, topic: str | None) -> StoredMessage
     except Malformed:
         raise NotThere(f"{message_id} is no message id: 32 or 56 hex digits.") from None
     known = {one.address for one in cluster.brokers()}
-    if address in known or topic is None:
-        found = _at(cluster, address, place.position, address in known)
-        if found is not None:
-            return found
+    if address in known:  # strangers are not asked
+        with contextlib.suppress(SystemFailure, Malformed):
+            return cluster.client.view(address, place.position).decompressed()
     if topic is None:
         raise NotThere(
             f"There is no message at {message_id}. If it is the id that a send "
@@ -100,21 +100,6 @@ def by_id(cluster: Cluster, message_id: str, topic: str | None) -> StoredMessage
         if some:
             return some[-1]
     raise NotThere(f"There is no message {message_id} in {topic}.")
-
-
-def _at(
-    cluster: Cluster, address: str, position: int, is_known: bool
-) -> StoredMessage | None:
-    """The message at a physical offset; None if there is none.
-
-    @param is_known: the address is a broker's; others are not asked.
-    """
-    if not is_known:
-        return None
-    try:
-        return cluster.client.view(address, position).decompressed()
-    except (SystemFailure, Malformed):
-        return None
 
 
 def at_offset(cluster: Cluster, queue: MessageQueue, offset: int) -> StoredMessage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from rocketbroker.wire.command import Command
 from tests.admin.cluster import VerbCase
 
 
@@ -47,12 +48,35 @@ class ReceiveTests(VerbCase):
         """A group goes on where it is; what is not written is not committed."""
         first = self.receive("-g", "G", "-c", "3")
         self.assertEqual(len(first), 3)
+        second = self.receive("-g", "G", "-c", "1")
         rest = self.receive("-g", "G")
-        self.assertEqual("".join(sorted(first + rest)), "abcde")
+        self.assertEqual("".join(sorted(first + second + rest)), "abcde")
         self.assertEqual(self.receive("-g", "G"), "")
         self.assertEqual(self.receive("-g", "H", "--from", "latest"), "")
         self.call("message", "receive", "T", "-g", "a b", status=2)
         self.call("message", "receive", "T", "-g", "G", "--from", "1h", status=2)
+
+    def test_middle(self) -> None:
+        """A group that has enough in the middle of a queue goes on there."""
+        self.assertEqual(self.receive("-g", "G", "-c", "1"), "a")
+        self.assertEqual(self.receive("-g", "G", "-c", "1"), "c")
+
+    def test_unwanted(self) -> None:
+        """What a group does not want is behind it, too."""
+        self.assertEqual(self.receive("-g", "G", "--tag", "odd"), "bd")
+        self.assertEqual(self.receive("-g", "G"), "")
+
+    def test_end(self) -> None:
+        """What comes while it reads is not read."""
+
+        def send(command: Command) -> None:
+            if self.cluster.rig.store.queue("T", 0).max_offset == 3:
+                self.cluster.rig.append(b"f")
+                self.cluster.rig.scheduler.dispatch()
+
+        self.cluster.faults[11] = send
+        self.assertEqual(self.receive(), "abcde")
+        self.assertEqual(self.receive(), "abcdef")
 
     def test_wait(self) -> None:
         """It ends when nothing has come for so long."""

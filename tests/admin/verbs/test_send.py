@@ -117,6 +117,8 @@ class SendTests(VerbCase):
         self.call(*words, stdin="a\nb\n")
         self.assertEqual(len(self.cluster.rig.records(3, "U")), 2)
         self.call("message", "send", "U", "x", "--queue", "3", status=1)
+        unknown = ("message", "send", "X", "x", "--queue", "broker-a:0")
+        self.assertIn("There is no topic X.", self.call(*unknown, status=3).stderr)
 
     def test_refused(self) -> None:
         """A refusal says how many were sent before; no topic is 3."""
