@@ -44,7 +44,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "broker": Place(
             "rocketbroker.admin.verbs.broker:broker",
-            "Brokers: status, settings, set.",
+            "Brokers: status, services, settings, set, clean.",
         ),
         "cluster": Place(
             "rocketbroker.admin.verbs.broker:cluster",
@@ -61,6 +61,14 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         "kv": Place(
             "rocketbroker.admin.verbs.kv:kv",
             "Key-value settings of name servers: list, get, set, delete.",
+        ),
+        "mqadmin": Place(
+            "rocketbroker.admin.verbs.mqadmin:mqadmin",
+            "The commands of RocketMQ's mqadmin, by their names there.",
+        ),
+        "namesrv": Place(
+            "rocketbroker.admin.verbs.namesrv:namesrv",
+            "Name servers: settings, set; wipe and permit writing to a broker.",
         ),
         "offset": Place(
             "rocketbroker.admin.verbs.offset:offset",

@@ -1,15 +1,18 @@
 # -*- test-case-name: tests.admin.verbs.test_broker -*-
-"""Requests about brokers themselves: 25, 26, 28; and what stands in their answers.
+"""Requests about brokers: 25, 26, 28, 31002; and what stands in their answers.
 
 See C{docs/facts/admin.md} 2.4 and 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment, Size
+from rocketbroker.admin.statuses import USAGE, Failure
 from rocketbroker.wire.bodies.topics import KVTable
 from rocketbroker.wire.codes import RequestCode
 
@@ -39,6 +42,30 @@ def change_settings(
     """
     text = "".join(f"{name}={value}\n" for name, value in changes.items())
     cluster.ask(broker.address, RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
+
+
+def services(cluster: Cluster, broker: Broker) -> list[dict[str, Any]]:
+    """What a rocketbroker does again and again (31002), as its rows say.
+
+    @raise RequestCodeNotSupported: it is RocketMQ's.
+    """
+    answer = cluster.ask(broker.address, RequestCode.GET_SERVICES)
+    found: list[dict[str, Any]] = json.loads(answer.body)["services"]
+    return found
+
+
+def parse_changes(texts: Iterable[str]) -> dict[str, str]:
+    """Settings that a user gives as C{NAME=VALUE}.
+
+    @raise Failure: one is something else.
+    """
+    wanted = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise Failure(f"{text!r} is no setting: give NAME=VALUE.", USAGE)
+        wanted[name] = value
+    return wanted
 
 
 def parse_properties(text: str) -> dict[str, str]:

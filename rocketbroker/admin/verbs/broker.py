@@ -14,6 +14,7 @@ from rocketbroker.admin.options import DRY_RUN, YES, changing, confirm, showing
 from rocketbroker.admin.requests import brokers
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+from rocketbroker.wire.codes import RequestCode
 
 BROKER: Final = click.argument("broker")
 
@@ -54,7 +55,7 @@ def cluster_ls(cluster: Cluster, rows: Rows, name: str | None) -> None:
 
 @click.group()
 def broker() -> None:
-    """Brokers: status, settings, set."""
+    """Brokers: status, services, settings, set, clean."""
 
 
 @broker.command("status")
@@ -95,6 +96,63 @@ def broker_status(cluster: Cluster, rows: Rows, broker: str, every_value: bool) 
     rows.details("broker", row)
 
 
+@broker.command("services")
+@BROKER
+@showing
+def broker_services(cluster: Cluster, rows: Rows, broker: str) -> None:
+    """Show what a rocketbroker does again and again, and when it last did."""
+    for row in brokers.services(cluster, _one(cluster, broker)):
+        last = row.get("lastRunTimestamp")
+        took = row.get("lastRunMillis")
+        rows.add(
+            "service",
+            {
+                "service": row["name"],
+                "every": Span(row["periodMillis"]),
+                "last": None if last is None else Moment(last),
+                "took_ms": took,
+                "runs": row["runs"],
+                "failures": row["failures"],
+                "reason": row["reason"],
+            },
+        )
+
+
+@broker.command("clean")
+@BROKER
+@click.option("--log", is_flag=True, help="Messages that have expired, at any hour.")
+@click.option("--queues", is_flag=True, help="Queues of messages that are gone.")
+@click.option("--topics", is_flag=True, help="Queues of topics that are deleted.")
+@YES
+@changing
+def broker_clean(
+    cluster: Cluster,
+    rows: Rows,
+    broker: str,
+    log: bool,
+    queues: bool,
+    topics: bool,
+    yes: bool,
+) -> None:
+    """Remove what a broker's store does not need any more, now."""
+    wanted = [
+        (code, name)
+        for is_wanted, code, name in (
+            (log, RequestCode.DELETE_EXPIRED_COMMITLOG, "log"),
+            (queues, RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, "queues"),
+            (topics, RequestCode.CLEAN_UNUSED_TOPIC, "topics"),
+        )
+        if is_wanted
+    ]
+    if not wanted:
+        raise Failure("Give --log, --queues or --topics.", USAGE)
+    one = _one(cluster, broker)
+    confirm(f"Remove expired files of {one.name}", yes)
+    for code, name in wanted:
+        cluster.ask(one.address, code)
+        rows.add("change", {"broker": one.name, "what": name, "outcome": "asked for"})
+
+
 @broker.command("settings")
 @BROKER
 @click.argument("pattern", default="*")
@@ -132,12 +190,7 @@ def broker_set(
     A broker keeps them in its settings file. One that does not take a change is asked
     again: what counts is what it says afterwards.
     """
-    wanted = {}
-    for text in changes:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise Failure(f"{text!r} is no setting: give NAME=VALUE.", USAGE)
-        wanted[name] = value
+    wanted = brokers.parse_changes(changes)
     one = _one(cluster, broker)
     before = brokers.settings(cluster, one)
     for name in wanted:

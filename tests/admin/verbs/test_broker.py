@@ -11,6 +11,7 @@ from rocketbroker.admin.requests.brokers import (
     summary,
     used_percent,
 )
+from rocketbroker.broker.services import FINDINGS
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.command import Command
 from tests.admin.cluster import BROKER, VerbCase, refusal
@@ -144,3 +145,23 @@ class SetTests(VerbCase):
         self.cluster.faults[25] = refusal(16, "Can not update config in black list.")
         result = self.call("broker", "set", "broker-a", "a=5", "--yes", status=1)
         self.assertIn("black list", result.stderr)
+
+    def test_services(self) -> None:
+        """What runs again and again, once it has begun."""
+        broker = self.cluster.rig.broker
+        broker.services.begin(FINDINGS, lambda: None)
+        self.cluster.rig.clock.advance(1)
+        rows = self.kind("service", "broker", "services", BROKER)
+        found = {row["service"]: row["runs"] for row in rows}
+        self.assertEqual(found["report of findings"], 1)
+        self.assertEqual(found["registration with name servers"], 0)
+        broker.services.stop()
+
+    def test_clean(self) -> None:
+        """What is to be removed has to be said, and confirmed."""
+        self.call("broker", "clean", BROKER, status=2)
+        self.call("broker", "clean", BROKER, "--log", status=2)
+        rows = self.rows(
+            "broker", "clean", BROKER, "--log", "--queues", "--topics", "--yes"
+        )
+        self.assertEqual([row["what"] for row in rows], ["log", "queues", "topics"])
