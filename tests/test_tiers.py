@@ -55,6 +55,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "storetools": ("inspect", "verify", "repair"),
     "broker": (
         "json_bodies",
+        "wait_limits",
         "background_work",
         "services",
         "running_settings",

@@ -28,6 +28,7 @@ Its rooms, each of which imports only those above it in this list:
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;
 L{rocketbroker.broker.json_bodies}: JSON bodies, and whose fault a bad one is;
 L{rocketbroker.broker.background_work}: work in threads, which a stop waits for;
+L{rocketbroker.broker.wait_limits}: how long requests may wait to be begun;
 L{rocketbroker.broker.running_settings}: the settings in force, and who obeys them;
 L{rocketbroker.broker.services}: the table of all that is done again and again.
 """

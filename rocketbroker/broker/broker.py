@@ -31,6 +31,7 @@ from rocketbroker.broker.services import (
     SAVE_DELAYS,
     SAVE_TABLES,
 )
+from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
@@ -65,7 +66,14 @@ class Broker(Parts):
             part.register(self.main)
             part.register(self.vip)
         self.pulling.register(self.main)
+        self._limit_waits(settings)
+        self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
+
+    def _limit_waits(self, settings: BrokerSettings) -> None:
+        """Set how long requests may wait to be begun."""
+        for table in (self.main, self.vip):
+            table.limit_waits(wait_limits(settings.broker, table.responders))
 
     def open(self) -> None:
         """I{Blocking.} Read the tables, open and recover the store.

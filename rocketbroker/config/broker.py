@@ -138,6 +138,14 @@ class BrokerOptions(KeyedOptions):
         "ack_thread_pool_queue_capacity": "shown in the broker's statistics",
         "query_thread_pool_queue_capacity": "shown in the broker's statistics",
         "end_transaction_pool_queue_capacity": "shown in the broker's statistics",
+        "broker_fast_failure_enable": "refuse requests that wait too long to be begun",
+        "wait_time_mills_in_send_queue": "how long sends wait to be begun",
+        "wait_time_mills_in_pull_queue": "the same of pulls",
+        "wait_time_mills_in_lite_pull_queue": "of pulls of lite consumers",
+        "wait_time_mills_in_heartbeat_queue": "of heartbeats",
+        "wait_time_mills_in_transaction_queue": "of ends of transactions",
+        "wait_time_mills_in_ack_queue": "of acknowledgements of POP",
+        "wait_time_mills_in_admin_broker_queue": "of administrators' requests",
         "start_accept_send_request_time_stamp": "sends before this time are refused",
         "flush_consumer_offset_interval": "time between writes of consumerOffset.json",
         "reject_transaction_message": "refuse half messages",
@@ -207,6 +215,7 @@ class BrokerOptions(KeyedOptions):
     UNITS: ClassVar = {
         **dict.fromkeys(
             (
+                *(name for name in _LONGS if name.startswith("wait_time_mills_in_")),
                 "start_accept_send_request_time_stamp",
                 "flush_consumer_offset_interval",
                 "short_polling_time_mills",
@@ -278,14 +287,14 @@ class BrokerOptions(KeyedOptions):
     end_transaction_pool_queue_capacity: int = running(100000)
     admin_broker_thread_pool_queue_capacity: int = 10000
     load_balance_thread_pool_queue_capacity: int = 100000
-    broker_fast_failure_enable: bool = True
-    wait_time_mills_in_send_queue: int = 200
-    wait_time_mills_in_pull_queue: int = 5000
-    wait_time_mills_in_lite_pull_queue: int = 5000
-    wait_time_mills_in_heartbeat_queue: int = 31000
-    wait_time_mills_in_transaction_queue: int = 3000
-    wait_time_mills_in_ack_queue: int = 3000
-    wait_time_mills_in_admin_broker_queue: int = 5000
+    broker_fast_failure_enable: bool = running(True)
+    wait_time_mills_in_send_queue: int = running(200)
+    wait_time_mills_in_pull_queue: int = running(5000)
+    wait_time_mills_in_lite_pull_queue: int = running(5000)
+    wait_time_mills_in_heartbeat_queue: int = running(31000)
+    wait_time_mills_in_transaction_queue: int = running(3000)
+    wait_time_mills_in_ack_queue: int = running(3000)
+    wait_time_mills_in_admin_broker_queue: int = running(5000)
     start_accept_send_request_time_stamp: int = running(0)
     flush_consumer_offset_interval: int = running(5000)
     flush_consumer_offset_history_interval: int = 60000

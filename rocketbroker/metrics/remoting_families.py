@@ -72,6 +72,11 @@ _COUNTS: Final = (
         "much memory",
     ),
     (
+        "overdue",
+        "rocketbroker_requests_overdue_total",
+        "requests refused because they waited too long to be begun",
+    ),
+    (
         "congestions",
         "rocketbroker_backpressure_total",
         "times that reading from a peer was paused because it did not read",

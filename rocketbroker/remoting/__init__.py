@@ -30,7 +30,7 @@ then. The modules, in the order in which a request meets them:
   - C{interfaces}: connection and table as responders see them
   - C{turns}, C{periodic}: work at the end of each turn; work in periods
   - C{slices}: long work, a bounded slice at a time
-  - C{overdue}: remarks to requests that waited too long
+  - C{overdue}: requests that waited too long are answered
   - C{addresses}: addresses as text and bytes
   - C{settings_change}: requests that change settings; C{changes}: lines of the log
 """

@@ -37,7 +37,7 @@ did not take them: bytes that go out at the end of the turn cost nothing to coun
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol, final
 
 #: Bytes received from one connection in one turn, at most.
@@ -214,6 +214,16 @@ class Buffers:
         self.pauses += 1
         self._askers.append(holder)
         holder.pause()
+
+    @property
+    def askers(self) -> Sequence[Holder]:
+        """Those whose requests wait."""
+        return self._askers
+
+    def ask_no_more(self, holder: Holder) -> None:
+        """The request with which it waited is gone."""
+        self._askers.remove(holder)
+        holder.go_on()
 
     # Room.
 

@@ -264,6 +264,15 @@ class CommandChannel(ABC):
             return
         self._respond_error(command, self.group.clock.seconds(), error)
 
+    def refuse_overdue(self, command: Command, waited: float, remark: str) -> None:
+        """Answer a request that was not begun in time.
+
+        @param waited: since when it has waited, in seconds.
+        """
+        self.group.counts.overdue += 1
+        started = self.group.clock.seconds() - waited
+        self._respond_error(command, started, SystemBusy(remark))
+
     def _came_later(
         self, answer: Command | None, command: Command, started: float
     ) -> None:

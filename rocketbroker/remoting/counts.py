@@ -100,6 +100,8 @@ class Counts:
     @ivar failed: requests whose responder failed in a way it does not know.
     @ivar overloaded: requests answered SYSTEM_BUSY because too many were under way on
         their connection, or because unread answers took too much memory.
+    @ivar overdue: requests answered SYSTEM_BUSY because they waited too long to be
+        begun; those that want no answer were dropped.
     @ivar congestions: how often a connection was not read because its peer did not.
     """
 
@@ -114,6 +116,7 @@ class Counts:
         "frames_out",
         "idle",
         "lost",
+        "overdue",
         "overloaded",
         "pauses",
         "refused",
@@ -136,4 +139,5 @@ class Counts:
         self.stray = 0
         self.failed = 0
         self.overloaded = 0
+        self.overdue = 0
         self.congestions = 0

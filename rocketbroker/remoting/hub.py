@@ -57,9 +57,10 @@ from __future__ import annotations
 
 import select
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import inf
 from socket import socket
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, cast, final
 
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
@@ -82,6 +83,7 @@ from rocketbroker.remoting.hubconnection import (
     serve,
 )
 from rocketbroker.remoting.interfaces import ITurns
+from rocketbroker.remoting.overdue import SWEEP_SECONDS, refuse_overdue
 from rocketbroker.remoting.turns import ANSWERS, TURN_END, Turns
 
 #: Connections served in one turn, at most; other readers of the reactor wait for them.
@@ -152,6 +154,7 @@ class Hub:
         self._scheduled: IDelayedCall | None = None
         self._held: dict[Holder, Held] = {}
         self._watch: IDelayedCall | None = None
+        self._sweep_call: IDelayedCall | None = None
         self._reading = False
 
     def at_turn_end(self, callback: Callable[[], None]) -> None:
@@ -248,6 +251,9 @@ class Hub:
             self._schedule()
         if self.buffers.is_short and self._watch is None:
             self._look()
+        if self._sweep_call is None and (queue or self.buffers.askers):
+            waits = [group.table.least_wait for group in self._groups]
+            self._sweep_at(now + min(waits))
         work = self._work
         if max(ended - served, flushed - ended) > served - now:
             work = TURN_END if ended - served > flushed - ended else ANSWERS
@@ -354,6 +360,21 @@ class Hub:
                     self._held[each] = held_by(each)
             self._watch = self._reactor.callLater(STALLED_SECONDS, self._look)
 
+    # Requests that wait too long.
+
+    def _sweep_at(self, time: float) -> None:
+        """Look for overdue requests at C{time}, if there can be any then."""
+        if time < inf:
+            delay = max(SWEEP_SECONDS, time - self.now)
+            self._sweep_call = self._reactor.callLater(delay, self.within, self._sweep)
+
+    def _sweep(self) -> None:
+        """Answer the requests that have waited too long to be begun."""
+        self._sweep_call = None
+        waiting = [*self._queue, *cast(Sequence[HubConnection], self.buffers.askers)]
+        if waiting:
+            self._sweep_at(refuse_overdue(waiting, self.now, self.seconds))
+
     # Called by connections.
 
     def has_output(self, connection: HubConnection) -> None:
@@ -388,9 +409,10 @@ class Hub:
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
+        for call in (self._watch, self._sweep_call):
+            if call is not None:
+                call.cancel()
+        self._watch = self._sweep_call = None
         self._epoll.close()
 
 

@@ -70,6 +70,8 @@ class HubConnection(CommandChannel):
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
     @ivar since: when C{partial} began.
+    @ivar received_at: when the frames that are left came.
+    @ivar overdue_at: when the first of them may have waited too long.
     @ivar unsent: bytes that wait to be sent.
     """
 
@@ -86,6 +88,8 @@ class HubConnection(CommandChannel):
         self.partial: bytearray | None = None
         self.wanted = 0
         self.since = 0.0
+        self.received_at = 0.0
+        self.overdue_at = 0.0
         self.unsent = 0
         self.receive = sock.recv
         self._send = sock.send
@@ -321,7 +325,10 @@ def receive(connection: HubConnection) -> bool:
     if not data:
         connection.lost()
         return False
-    connection.group.counts.bytes_in += len(data)
+    group = connection.group
+    group.counts.bytes_in += len(data)
+    connection.received_at = now = connection.hub.now
+    connection.overdue_at = now + group.table.least_wait
     partial = connection.partial
     if partial is not None:
         if len(partial) + len(data) < connection.wanted:

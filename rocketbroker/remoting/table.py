@@ -14,6 +14,8 @@ goes the general way.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import inf
 from typing import Final, final
 
 from zope.interface import classImplements
@@ -91,14 +93,18 @@ class ResponderTable:
     @ivar latencies: by request code and response code; each hot request counts as
         answered with 0 within the turn that brought it, and codes without a name as
         L{NOT_SERVED}.
+    @ivar max_waits: how long a request may wait to be begun, in seconds, by code; those
+        that are not named wait for ever.
+    @ivar least_wait: the least of these.
     """
 
-    __slots__ = ("hot", "latencies", "responders")
+    __slots__ = ("hot", "latencies", "least_wait", "max_waits", "responders")
 
     def __init__(self) -> None:
         self.responders: dict[int, Responder] = {}
         self.hot: dict[bytes, HotEntry] = {}
         self.latencies: dict[tuple[int, int], Latencies] = {}
+        self.limit_waits({})
 
     def register(self, code: int, responder: Responder) -> None:
         """Answer C{code} with C{responder}."""
@@ -115,6 +121,11 @@ class ResponderTable:
         assert 10 <= code <= 999, f"a hot request code has 2 or 3 digits: {code}"
         key = b'{"code":%d,"' % code
         self.hot[key[:KEY_BYTES]] = HotEntry(code, responder, quick)
+
+    def limit_waits(self, max_waits: Mapping[int, float]) -> None:
+        """Refuse from now on what has waited for so many seconds, by request code."""
+        self.max_waits = dict(max_waits)
+        self.least_wait = min(max_waits.values(), default=inf)
 
     def answered(
         self, code: int, response_code: int, elapsed_s: float, count: int = 1
