@@ -109,6 +109,7 @@ class JavaClient:
                 "-Xmx256m",
                 f"-Duser.home={folder}",
                 f"-Drocketmq.home.dir={folder}",
+                f"-Djava.io.tmpdir={folder}",
                 f"-Dlogback.configurationFile={quiet}",
                 f"-Drmq.logback.configurationFile={quiet}",
                 "-cp",

@@ -256,6 +256,8 @@ class CheckBack:
             kept = progress.popleft()
         if kept is not None:
             _, half, op = kept
+            if not half and self._offsets.query(GROUP, HALF_TOPIC, 0) == NONE:
+                return  # Without transactions nobody sees the group, as in RocketMQ.
             for topic, offset in ((HALF_TOPIC, half), (OP_HALF_TOPIC, op)):
                 if self._offsets.query(GROUP, topic, 0) != offset:
                     self._offsets.commit(GROUP, topic, 0, offset)

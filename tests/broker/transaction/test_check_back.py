@@ -176,6 +176,11 @@ class ProgressTests(TransactionCase):
         self.pass_by(ROUND)
         self.assertEqual(self.kept(), (7, 5))
 
+    def test_none(self) -> None:
+        """Without transactions nothing is written down, and tools show no group."""
+        self.pass_by(2 * ROUND)
+        self.assertEqual(self.kept(), (-1, -1))
+
     def test_notFlushed(self) -> None:
         """They do not pass what the disk does not have yet."""
         self.half()

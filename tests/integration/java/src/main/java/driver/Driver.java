@@ -57,7 +57,7 @@ public final class Driver {
     private final Map<String, DefaultMQProducer> producers = new HashMap<>();
     private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
     private final Map<String, ConcurrentLinkedQueue<JSONObject>> boxes = new HashMap<>();
-    private DefaultMQAdminExt admin;
+    private final Map<String, DefaultMQAdminExt> admins = new HashMap<>();
     private int instances;
 
     private Driver(String namesrv) {
@@ -106,7 +106,8 @@ public final class Driver {
             case "queues": return queues(c);
             case "pull": return pull(c);
             case "litePull": return litePull(c);
-            case "operator": return Operator.ask(admin(), c);
+            case "operator": return Operator.ask(admin(names(c)), c);
+            case "call": return Operator.call(admin(names(c)), c);
             case "mqadmin": return Tool.run(c);
             case "announce": return announce(c);
             case "query": return query(c);
@@ -125,11 +126,17 @@ public final class Driver {
     }
 
     private DefaultMQAdminExt admin() throws Exception {
+        return admin(namesrv);
+    }
+
+    private DefaultMQAdminExt admin(String names) throws Exception {
+        DefaultMQAdminExt admin = admins.get(names);
         if (admin == null) {
             admin = new DefaultMQAdminExt("driver-admin");
-            admin.setNamesrvAddr(namesrv);
-            admin.setInstanceName("admin");
+            admin.setNamesrvAddr(names);
+            admin.setInstanceName("admin" + admins.size());
             admin.start();
+            admins.put(names, admin);
         }
         return admin;
     }
@@ -420,6 +427,7 @@ public final class Driver {
         String topic = c.getString("topic");
         admin().deleteTopicInBroker(Collections.singleton(c.getString("address")), topic);
         Set<String> servers = Collections.singleton(namesrv);
+        DefaultMQAdminExt admin = admin();
         try { // 5.x has this form, 4.9 only the other
             DefaultMQAdminExt.class.getMethod("deleteTopicInNameServer", Set.class, String.class).invoke(admin, servers, topic);
         } catch (NoSuchMethodException older) {

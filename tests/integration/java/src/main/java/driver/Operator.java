@@ -1,13 +1,33 @@
 package driver;
 
 import com.alibaba.fastjson.JSON;
+import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /** What an operator asks of brokers and name servers; each answer as the client has read it, in JSON. */
 final class Operator {
     private Operator() {
+    }
+
+    /** Any method whose arguments are texts and numbers: "method", and "words". */
+    static Object call(DefaultMQAdminExt admin, JSONObject c) throws Exception {
+        JSONArray words = c.getJSONArray("words");
+        for (Method m : DefaultMQAdminExt.class.getMethods()) {
+            Class<?>[] types = m.getParameterTypes();
+            if (!m.getName().equals(c.getString("method")) || types.length != words.size()) continue;
+            Object[] values = new Object[types.length];
+            for (int i = 0; i < types.length; i++) values[i] = words.getObject(i, types[i]);
+            try {
+                return JSON.toJSON(m.invoke(admin, values));
+            } catch (InvocationTargetException problem) {
+                throw (Exception) problem.getCause();
+            }
+        }
+        throw new IllegalArgumentException(c.getString("method"));
     }
 
     static Object ask(DefaultMQAdminExt admin, JSONObject c) throws Exception {
