@@ -64,7 +64,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "mqadmin": Place(
             "rocketbroker.admin.verbs.mqadmin:mqadmin",
-            "The commands of RocketMQ's mqadmin, by their names there.",
+            "Do what mqadmin's command NAME does, with its options.",
         ),
         "namesrv": Place(
             "rocketbroker.admin.verbs.namesrv:namesrv",

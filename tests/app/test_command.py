@@ -54,7 +54,9 @@ class CommandTests(SynchronousTestCase):
             if not place.path.startswith("rocketbroker.admin."):
                 continue
             found = command.get_command(click.Context(command), noun)
-            assert isinstance(found, click.Group)
+            if not isinstance(found, click.Group):
+                self.assertIn(f"``rocketbroker {noun} ", text)
+                continue
             for verb in found.list_commands(click.Context(found)):
                 named = re.search(rf"``{noun} .*\b{verb}\b", text)
                 self.assertTrue(named, f"{noun} {verb}")

@@ -123,6 +123,7 @@ class Shape:
 @click.option(
     "-K", "--key-separator", metavar="TEXT", help="Between key and body of a line."
 )
+@click.option("--batch", is_flag=True, help="Many in one request, which is faster.")
 @click.option("--ids", is_flag=True, help="Show what was sent, also of many.")
 @changing
 def message_send(
@@ -138,6 +139,7 @@ def message_send(
     queue_text: str | None,
     shape_of_input: str,
     key_separator: str | None,
+    batch: bool,
     ids: bool,
 ) -> None:
     """Send BODY, or what comes from standard input.
@@ -169,8 +171,14 @@ def message_send(
         for lines in _pieces(stream):
             full = [line for line in lines if line]
             skipped += len(lines) - len(full)
-            for result in producer.send_all(map(make, full), queue=queue):
-                sent += 1
+            made = map(make, full)
+            results = (
+                producer.send_batch(made, queue)
+                if batch
+                else producer.send_all(made, queue=queue)
+            )
+            for result in results:
+                sent += len(result.message_ids)
                 if ids:
                     _show(rows, topic, result)
     except RocketbrokerError as error:
@@ -212,18 +220,19 @@ def _parsed(properties: Iterable[str]) -> dict[str, str]:
 
 
 def _show(rows: Rows, topic: str, result: SendResult) -> None:
-    """What became of a send."""
+    """What became of a send, of one message or of several."""
     status = "stored"
     if result.status:
         status += f", but {ResponseCode(result.status).name}"
-    rows.add(
-        "sent",
-        {
-            "topic": topic,
-            "id": result.message_id,
-            "broker": result.queue.broker,
-            "queue": result.queue.queue_id,
-            "offset": result.queue_offset,
-            "outcome": status,
-        },
-    )
+    for number, message_id in enumerate(result.message_ids):
+        rows.add(
+            "sent",
+            {
+                "topic": topic,
+                "id": message_id,
+                "broker": result.queue.broker,
+                "queue": result.queue.queue_id,
+                "offset": result.queue_offset + number,
+                "outcome": status,
+            },
+        )

@@ -70,6 +70,17 @@ class SendTests(VerbCase):
         ]
         self.assertEqual([row["offset"] for row in rows], [0, 1])
 
+    def test_batch(self) -> None:
+        """Several in one request; each has its id and offset."""
+        call = ("message", "send", "T", "--batch", "--ids", "-o", "jsonl")
+        out = self.call(*call, stdin="a\nb\nc\n").stdout
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([row["offset"] for row in rows], [0, 1, 2])
+        keys = [message.unique_key for message in self.stored()]
+        self.assertEqual([row["id"] for row in rows], keys)
+        self.assertEqual(self.bodies(), [b"a", b"b", b"c"])
+        self.assertEqual(self.cluster.machine.codes("10.0.0.1:10911"), [320])
+
     def test_whole(self) -> None:
         """All of the input is one message."""
         self.call("message", "send", "T", "-i", "whole", stdin=b"a\nb\n")
