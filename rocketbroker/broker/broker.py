@@ -30,6 +30,7 @@ from rocketbroker.broker.services import (
     SAVE_COUNTERS,
     SAVE_DELAYS,
     SAVE_TABLES,
+    STATISTICS,
 )
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -120,7 +121,8 @@ class Broker(Parts):
         begin(SAVE_COUNTERS, self.transactions.counts.save)
         begin(NOTICES, self.consumer_notify.deliver)
         begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
-        begin(SAMPLES, partial(self._in_slices, self.statistics.look))
+        begin(SAMPLES, self.statistics.look)
+        begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.registration.start().addCallback(lambda _: self._ready())
 
     def _in_slices(self, work: Callable[[], Iterator[None]]) -> Deferred[None]:

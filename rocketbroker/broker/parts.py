@@ -47,6 +47,7 @@ from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.stats.broker_stats import BrokerStats
+from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
@@ -376,6 +377,20 @@ class Parts:
             self.pulling,
             self.pull_checks,
         )
+        self.keyed_stats = KeyedStats(
+            env.clock.seconds,
+            self.settings.broker.broker_cluster_name,
+            self.sending,
+            self.pull_checks,
+            self.send_back.counts.messages,
+            self._delivered,
+        )
+
+    def _delivered(self) -> tuple[int, int]:
+        """The delayed messages that count as pulled, and their bytes."""
+        if not self.settings.store.enable_schedule_message_stats:
+            return 0, 0
+        return self.schedule.delivered, self.schedule.delivered_bytes
 
     def _make_log_subscribers(self) -> None:
         """The plug-ins that see each stored message."""

@@ -47,6 +47,9 @@ DELIVERY_SECONDS: Final = 0.1
 #: How often marks of transactions that could not be written are tried again.
 MARKS_SECONDS: Final = 1.0
 
+#: How often the counters of topics and groups are looked at: a minute has six looks.
+LOOK_SECONDS: Final = 10.0
+
 #: Bounds of registerNameServerPeriod: name servers forget a broker after two minutes,
 #: and need not hear of it all the time.
 REGISTRATION_SECONDS: Final = (10.0, 60.0)
@@ -194,6 +197,11 @@ NAME_SERVERS: Final = Service(
         )
         / 1000
     ),
+)
+STATISTICS: Final = Service(
+    "statistics",
+    "tools ask for the last minute, hour and day of topics and groups",
+    always(LOOK_SECONDS),
 )
 REGISTRATION: Final = Service(
     "registration with name servers",

@@ -193,6 +193,8 @@ def tables(side: Side) -> None:
         ("export all", 355, of("configType=topics;subscriptionGroups;consumerOffsets")),
         ("export unknown", 355, of("configType=x")),
         ("export nothing", 355, of(configType="")),
+        ("figures unknown", 315, of("statsName=TOPIC_PUT_NUMS statsKey=NoSuch")),
+        ("figures of no kind", 315, of("statsName=NO_SUCH statsKey=ToolT")),
         ("resume nothing", 323, of("topic=ToolT msgId=x")),
     ):
         side.ask(name, code, ext)

@@ -3,6 +3,7 @@
 
 - L{topic_admin}: topics. L{group_admin}: groups. L{broker_config}: settings, shown and
   changed (26, 25). L{runtime_info}: figures (28).
+  L{stats_views}: what was counted by topics and groups (315).
 - L{queue_admin}: entries of queues (321); questions about RocksDB (354, 355).
 - L{consume_progress}: the progress of groups (208, 303, 317). L{reset_offset}: sets it
   (222). L{clone_offsets}: copies it from other groups (308, 314).

@@ -12,6 +12,7 @@ from rocketbroker.broker.admin.message_queries import MessageQueries
 from rocketbroker.broker.admin.queue_admin import QueueAdmin
 from rocketbroker.broker.admin.reset_offset import ResetOffset
 from rocketbroker.broker.admin.runtime_info import RuntimeInfo
+from rocketbroker.broker.admin.stats_views import StatsViews
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.parts import Parts
@@ -26,7 +27,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         settings.broker,
         parts.topics,
         parts.offsets,
-        parts.statistics.put_tps,
+        parts.keyed_stats.put_tps,
         parts.slices,
         environment.in_thread,
         parts.registration.announced,
@@ -69,6 +70,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             environment.in_thread,
             [parts.schedule.figures, parts.log_subscribers.figures],
         ),
+        StatsViews(parts.keyed_stats),
         *about_consumers(parts, environment),
         QueueAdmin(
             store,
@@ -107,7 +109,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.groups,
             parts.offsets,
             parts.consumers,
-            parts.statistics.taken_tps,
+            parts.keyed_stats.taken_tps,
             parts.scheduler.dispatch,
             environment.wall_ms,
             parts.slices,

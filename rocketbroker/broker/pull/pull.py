@@ -82,9 +82,10 @@ class Pull:
 
     @ivar opaque: of a request that came the hot way.
     @ivar done: takes the answer of one that came the general way.
+    @ivar read_ms: how long the read of its messages took.
     """
 
-    __slots__ = ("connection", "done", "fields", "opaque", "queue", "route")
+    __slots__ = ("connection", "done", "fields", "opaque", "queue", "read_ms", "route")
 
     def __init__(
         self,
@@ -101,6 +102,7 @@ class Pull:
         self.queue = queue
         self.opaque = opaque
         self.done = done
+        self.read_ms = 0
 
 
 @final
@@ -221,6 +223,7 @@ class Pulling:
         counts = route.counts
         counts.messages += result.count
         counts.bytes += result.size
+        counts.pulls += 1
         head = PULL_ANSWER % (
             0,
             route.broker_id,
@@ -304,6 +307,7 @@ class Pulling:
         begin = self._seconds()
         result = self._store.read(pull.queue, offset, most, size, pull.route.matches)
         took_ms = (self._seconds() - begin) * 1000.0
+        pull.read_ms = int(took_ms)
         if took_ms > self.longest_read_ms:
             self.longest_read_ms = took_ms
         return result
@@ -385,6 +389,7 @@ class Pulling:
         """A held pull was woken: answer whatever there is."""
         pull = held.request
         assert isinstance(pull, Pull)
+        pull.read_ms = 0
         connection, offset = held.connection, held.offset
         if connection.closed:
             return
@@ -446,8 +451,11 @@ class Pulling:
         if route.slow_broker_id and self._store.is_cold(pull.queue, result.next_offset):
             broker_id = route.slow_broker_id
         if result.count:
-            route.counts.messages += result.count
-            route.counts.bytes += result.size
+            counts = route.counts
+            counts.messages += result.count
+            counts.bytes += result.size
+            counts.pulls += 1
+            counts.read_ms += pull.read_ms
         if pull.done is not None:
             pull.done.callback(self._command(pull, code, result, broker_id))
             return

@@ -96,9 +96,19 @@ class PullCounts:
     @ivar messages: how many messages were handed out.
     @ivar bytes: how many bytes of records they are.
     @ivar is_system: whether the topic is one of the system.
+    @ivar pulls: how many pulls got them.
+    @ivar read_ms: how long their reads took; one that goes the hot way takes no time.
     """
 
-    __slots__ = ("bytes", "group", "is_system", "messages", "topic")
+    __slots__ = (
+        "bytes",
+        "group",
+        "is_system",
+        "messages",
+        "pulls",
+        "read_ms",
+        "topic",
+    )
 
     def __init__(self, group: str, topic: str, is_system: bool) -> None:
         self.group = group
@@ -106,6 +116,8 @@ class PullCounts:
         self.is_system = is_system
         self.messages = 0
         self.bytes = 0
+        self.pulls = 0
+        self.read_ms = 0
 
 
 @final

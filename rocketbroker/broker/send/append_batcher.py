@@ -126,6 +126,10 @@ class QueueSends:
         self.beyond_average = other.beyond_average
         self.sizes = other.sizes
 
+    def appends(self) -> int:
+        """How many appends were counted: sends, of batches too."""
+        return self.small + sum(self.sizes)
+
     def count(self, messages: int, size: int) -> None:
         """Count one append of C{messages} messages in C{size} bytes."""
         self.messages += messages

@@ -13,58 +13,17 @@ Forms: docs/facts/store.md 20, docs/facts/broker.md 22.4, docs/facts/admin.md 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Final, Protocol, final
 
 from rocketbroker.broker.stats.day_totals import DayTotals
-from rocketbroker.broker.stats.rates import KeyedRates, Rates
+from rocketbroker.broker.stats.keyed_stats import PullCounters, SendCounters
+from rocketbroker.broker.stats.rates import Rates
 from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.store.interfaces import IStore
 
 #: The distribution of times is that of the last whole minute.
 MINUTE_SECONDS: Final = 60
-
-
-class TopicCounter(Protocol):
-    """The messages of one topic that one part has counted."""
-
-    @property
-    def topic(self) -> str:
-        """The topic."""
-
-    @property
-    def messages(self) -> int:
-        """How many messages of it."""
-
-    @property
-    def is_system(self) -> bool:
-        """Whether it is a topic of the system."""
-
-
-class GroupCounter(TopicCounter, Protocol):
-    """The messages of one topic that one group has got."""
-
-    @property
-    def group(self) -> str:
-        """The group."""
-
-
-class SendCounters(Protocol):
-    """The counters of L{rocketbroker.broker.send.send.Sending}."""
-
-    forgotten_messages: int
-
-    def counters(self) -> Iterable[TopicCounter]:
-        """All that are kept; a topic may come more than once."""
-
-
-class PullCounters(Protocol):
-    """The counters of L{rocketbroker.broker.pull.pull_checks.PullChecks}."""
-
-    forgotten_messages: int
-
-    def counters(self) -> Iterable[GroupCounter]:
-        """All that are kept."""
 
 
 class ReadCounters(Protocol):
@@ -111,17 +70,6 @@ class BrokerStats:
                 "transferred": self.transferred,
             },
         )
-        self._taken = KeyedRates(
-            seconds,
-            lambda: (
-                ((counter.group, counter.topic), counter.messages)
-                for counter in pulls.counters()
-            ),
-        )
-        self._came = KeyedRates(
-            seconds,
-            lambda: ((counter.topic, counter.messages) for counter in sends.counters()),
-        )
         self.days = DayTotals(wall_ms, {"put": self.put, "got": self.got})
 
     def put(self) -> int:
@@ -145,25 +93,14 @@ class BrokerStats:
         taken = sum([each.messages for each in checks.counters()])
         return taken + checks.forgotten_messages
 
-    def taken_tps(self, group: str, topic: str) -> float:
-        """How many messages of a topic a group got a second in the last minute."""
-        return self._taken.rate((group, topic))
-
-    def put_tps(self, topic: str) -> float:
-        """How many messages came into a topic a second in the last minute."""
-        return self._came.rate(topic)
-
-    def look(self) -> Iterator[None]:
-        """Look at all totals, in steps; once a second."""
+    def look(self) -> None:
+        """Look at all totals; once a second."""
         self.rates.sample()
         self.days.look()
         now = self._seconds()
         if now - self._minute_at >= MINUTE_SECONDS:
             self._minute_at = now
             self._latency.end_minute()
-        yield
-        yield from self._taken.sample()
-        yield from self._came.sample()
 
     def table(self) -> dict[str, str]:
         """The figures of request 28 that are statistics."""

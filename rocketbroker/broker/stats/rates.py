@@ -8,24 +8,14 @@ that is longer than the broker has run is empty. docs/facts/broker.md 22.4."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Final, Generic, TypeVar, final
+from collections.abc import Callable, Mapping
+from typing import Final, final
 
 #: How often the totals are looked at.
 SAMPLE_SECONDS: Final = 1
 
 #: The windows, in samples.
 WINDOWS: Final = (10, 60, 600)
-
-#: Rates by group or topic, of which there are many: how often these are looked at, and
-#: over how many looks they are taken: a minute.
-KEYED_SAMPLE_SECONDS: Final = 10
-KEYED_WINDOW: Final = 6
-
-#: So many of them are looked at in one step.
-KEYS_A_STEP: Final = 256
-
-K = TypeVar("K", bound=Hashable)
 
 
 @final
@@ -72,41 +62,3 @@ class Rates:
             f"{sum(self.rate(name, window) or 0.0 for name in names):.2f}"
             for window in WINDOWS
         )
-
-
-@final
-class KeyedRates(Generic[K]):
-    """The rates of many totals of one kind over the last minute."""
-
-    def __init__(
-        self,
-        seconds: Callable[[], float],
-        totals: Callable[[], Iterable[tuple[K, int]]],
-    ) -> None:
-        """
-        @param seconds: monotonic time.
-        @param totals: all of them; those with the same key are added up.
-        """
-        self._seconds = seconds
-        self._totals = totals
-        first: tuple[float, dict[K, int]] = seconds(), {}
-        self._samples = deque([first], KEYED_WINDOW + 1)
-
-    def sample(self) -> Iterator[None]:
-        """Look at the totals, if the last look was long enough ago, some at a time."""
-        now = self._seconds()
-        if now - self._samples[-1][0] < KEYED_SAMPLE_SECONDS:
-            return
-        sums: dict[K, int] = {}
-        for at, (key, total) in enumerate(self._totals(), 1):
-            sums[key] = sums.get(key, 0) + total
-            if at % KEYS_A_STEP == 0:
-                yield
-        self._samples.append((now, sums))
-
-    def rate(self, key: K) -> float:
-        """How many a second; 0.0 before the second look."""
-        (begin, first), (end, last) = self._samples[0], self._samples[-1]
-        if end <= begin:
-            return 0.0
-        return max(last.get(key, 0) - first.get(key, 0), 0) / (end - begin)

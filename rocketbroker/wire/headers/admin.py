@@ -205,6 +205,13 @@ class UpdateGroupForbiddenRequestHeader(TopicRequestHeader, kw_only=True):
     readable: bool | None = None
 
 
+class ViewBrokerStatsDataRequestHeader(Header, kw_only=True):
+    """VIEW_BROKER_STATS_DATA (315)."""
+
+    stats_name: str
+    stats_key: str
+
+
 class CheckRocksdbCqWriteProgressRequestHeader(Header, kw_only=True):
     """CHECK_ROCKSDB_CQ_WRITE_PROGRESS (354)."""
 

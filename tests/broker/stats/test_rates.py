@@ -5,14 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.stats.rates import (
-    KEYED_SAMPLE_SECONDS,
-    KEYED_WINDOW,
-    KEYS_A_STEP,
-    SAMPLE_SECONDS,
-    KeyedRates,
-    Rates,
-)
+from rocketbroker.broker.stats.rates import SAMPLE_SECONDS, Rates
 
 
 class RatesTests(SynchronousTestCase):
@@ -71,53 +64,3 @@ class RatesTests(SynchronousTestCase):
         for _ in range(20):
             self.rates.sample()
         self.assertEqual(self.rates.text("one"), "  ")
-
-
-def sample(rates: KeyedRates[str]) -> None:
-    """Look at all totals."""
-    for _ in rates.sample():
-        pass
-
-
-class KeyedRatesTests(SynchronousTestCase):
-    """Rates of many totals over a minute."""
-
-    def test_minute(self) -> None:
-        """The same key's totals are added up; what is older than a minute is gone."""
-        clock = Clock()
-        totals = [("a", 100), ("a", 20), ("b", 0)]
-        rates = KeyedRates(clock.seconds, lambda: totals)
-        sample(rates)
-        self.assertEqual(rates.rate("a"), 0.0)
-        clock.advance(KEYED_SAMPLE_SECONDS)
-        sample(rates)
-        self.assertEqual(rates.rate("a"), 120 / KEYED_SAMPLE_SECONDS)
-        self.assertEqual((rates.rate("b"), rates.rate("c")), (0.0, 0.0))
-        for _ in range(KEYED_WINDOW + 1):
-            clock.advance(KEYED_SAMPLE_SECONDS)
-            sample(rates)
-        self.assertEqual(rates.rate("a"), 0.0)
-
-    def test_fallen(self) -> None:
-        """A total that was forgotten has no rate below zero."""
-        clock = Clock()
-        totals = [("a", 100)]
-        rates = KeyedRates(clock.seconds, lambda: totals)
-        for number in (100, 0):
-            totals[0] = ("a", number)
-            clock.advance(KEYED_SAMPLE_SECONDS)
-            sample(rates)
-        self.assertEqual(rates.rate("a"), 0.0)
-
-    def test_steps(self) -> None:
-        """Very many are looked at in steps; what is not complete is no look yet."""
-        clock = Clock()
-        totals = [(number, 10) for number in range(2 * KEYS_A_STEP + 1)]
-        rates = KeyedRates(clock.seconds, lambda: totals)
-        clock.advance(KEYED_SAMPLE_SECONDS)
-        steps = rates.sample()
-        for _ in range(2):
-            next(steps)
-            self.assertEqual(rates.rate(0), 0.0)
-        self.assertEqual(list(steps), [])
-        self.assertEqual(rates.rate(0), 1.0)

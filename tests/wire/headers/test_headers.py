@@ -112,6 +112,7 @@ QueryCorrectionOffsetHeader filterGroups:S compareGroup:S! topic:S! +topic
 ConsumeMessageDirectlyResultRequestHeader consumerGroup:S! clientId:S msgId:S
  brokerName:S topic:S topicSysFlag:I groupSysFlag:I +topic
 CloneGroupOffsetRequestHeader srcGroup:S! destGroup:S! topic:S offline:B +rpc
+ViewBrokerStatsDataRequestHeader statsName:S! statsKey:S!
 GetConsumeStatsInBrokerHeader isOrder:B!
 QueryConsumeQueueRequestHeader topic:S queueId:I index:L count:I consumerGroup:S +topic
 ResumeCheckHalfMessageRequestHeader topic:S msgId:S
