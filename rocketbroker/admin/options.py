@@ -188,7 +188,7 @@ def showing(function: Verb) -> Callable[..., None]:
                 rows.close()
 
             if watch:
-                _watch(page, cluster, output == "table", every)
+                repeat(page, cluster, output == "table", every)
             else:
                 page(sys.stdout)
 
@@ -205,7 +205,7 @@ def _with(
     return verb
 
 
-def _watch(
+def repeat(
     page: Callable[[TextIO], None], cluster: Cluster, is_table: bool, every: float
 ) -> None:
     """Show a page until the user interrupts.

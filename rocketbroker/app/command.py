@@ -86,6 +86,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
             "rocketbroker.app.storecommands:store",
             "Look at a store's directory, without a broker.",
         ),
+        "top": Place(
+            "rocketbroker.admin.verbs.top:top",
+            "Rates and lags, live.",
+        ),
         "topic": Place(
             "rocketbroker.admin.verbs.topic:topic",
             "Topics: list, show, create, update, delete.",

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.admin.verbs.test_group -*-
-"""Requests about consumer groups: 200, 201, 203, 207, 208, 222, 307.
+"""Requests about consumer groups: 200, 201, 203, 207, 208, 222, 307, 317.
 
 See C{docs/facts/admin.md} 2.2, 2.3 and 5. Request 352 is not used: a broker that makes
 groups by itself makes the one that is asked for.
@@ -19,6 +19,7 @@ from rocketbroker.wire.headers.admin import (
     DeleteSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumerRunningInfoRequestHeader,
+    GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,
     ResetOffsetRequestHeader,
 )
@@ -81,6 +82,26 @@ def progress(
         RequestCode.GET_CONSUME_STATS,
         ConsumeStats.from_json,
         GetConsumeStatsRequestHeader(consumer_group=group, topic=topic),
+    )
+
+
+def all_progress(cluster: Cluster, broker: Broker) -> dict[str, list[ConsumeStats]]:
+    """Where all groups are in the queues that they consume on a broker (317)."""
+
+    def read(body: object) -> dict[str, list[ConsumeStats]]:
+        found: dict[str, list[ConsumeStats]] = {}
+        for table in Fields(body, "the progress of all groups").items(
+            "consumeStatsList"
+        ):
+            fields = Fields(table, "the progress of a group")
+            assert isinstance(table, dict)
+            for group in map(str, table):
+                found[group] = fields.beans(group, ConsumeStats.from_json)
+        return found
+
+    header = GetConsumeStatsInBrokerHeader(is_order=False)
+    return cluster.read(
+        broker.address, RequestCode.GET_BROKER_CONSUME_STATS, read, header
     )
 
 

@@ -1,0 +1,73 @@
+"""C{rocketbroker top}."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rocketbroker.blocking.machine import Machine
+from tests.admin.cluster import VerbCase
+from tests.broker.rig import send_ext
+
+
+class TopTests(VerbCase):
+    """A group that consumes while others send."""
+
+    def setUp(self) -> None:
+        """A topic with ten messages, of which group G has consumed four."""
+        super().setUp()
+        self.cluster.topic("T", 1)
+        self.cluster.group("G")
+        self.send(10)
+        self.cluster.rig.offsets.commit("G", "T", 0, 4)
+        self.slept: list[float] = []
+
+    def send(self, count: int) -> None:
+        """So many messages come."""
+        for _ in range(count):
+            self.cluster.rig.ask(310, send_ext("T"), b"body")
+        self.cluster.rig.scheduler.dispatch()
+
+    def looks(self, *words: str) -> list[dict[str, Any]]:
+        """The rows of one look; meanwhile two messages come and five are consumed."""
+        machine: Machine = self.cluster.machine
+        sleep = machine.sleep
+
+        def later(seconds: float) -> None:
+            self.slept.append(seconds)
+            self.send(2)
+            self.cluster.rig.offsets.commit("G", "T", 0, 9)
+            sleep(seconds)
+
+        self.cluster.machine.sleep = later  # type: ignore[method-assign]
+        return self.rows("top", "--once", *words)
+
+    def test_rates(self) -> None:
+        """What came and what was consumed between two looks; the broker beside it."""
+        broker, group = self.looks()
+        self.assertEqual((broker["kind"], broker["in_today"]), ("broker", 12))
+        self.assertGreater(group.pop("consumed_up_to"), 0)
+        self.assertEqual(
+            group,
+            {
+                "kind": "group",
+                "group": "G",
+                "topic": "T",
+                "lag": 3,
+                "in": 2.0,
+                "out": 5.0,
+                "done_in": 1000,
+            },
+        )
+        self.assertEqual(self.slept, [1.0])
+
+    def test_most(self) -> None:
+        """Those that are behind most come first, and no more than are wanted."""
+        self.cluster.group("H")
+        self.cluster.rig.offsets.commit("H", "T", 0, 0)
+        rows = self.looks("--rows", "1")
+        self.assertEqual([row.get("group") for row in rows], [None, "H"])
+        self.assertEqual((rows[1]["lag"], rows[1]["done_in"]), (12, None))
+
+    def test_noCluster(self) -> None:
+        """A cluster that is not there is 3."""
+        self.call("top", "--once", "-c", "nowhere", status=3)
