@@ -247,12 +247,12 @@ class BrokerOptions(KeyedOptions):
     broker_permission: int = running(6)
     default_topic_queue_nums: int = running(8)
     auto_create_topic_enable: bool = running(True)
-    cluster_topic_enable: bool = True
-    broker_topic_enable: bool = True
+    cluster_topic_enable: bool = running(True)
+    broker_topic_enable: bool = running(True)
     auto_create_subscription_group: bool = running(True)
     message_store_plug_in: str = ""
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
-    trace_topic_enable: bool = False
+    trace_topic_enable: bool = running(False)
     trace_on: bool = running(True)
     send_message_thread_pool_nums: int = attrs.field(factory=machine.few_processors)
     put_message_future_thread_pool_nums: int = attrs.field(

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.running_settings import RunningSettings
 from rocketbroker.config.keyed import KeyedOptions, text_of
 from rocketbroker.errors import BrokerError
@@ -50,6 +51,9 @@ HISTORY = {
 #: Tables that a request changes otherwise; see L{DefaultTopicTests}.
 TABLES = {"_configs", "_sorted"}
 
+#: The settings themselves, and what tells which changes a broker has seen.
+WITHOUT_SETTINGS = (DataVersion, JsonTable, RunningSettings)
+
 SIMPLE = (int, float, str, bytes, bool, type(None))
 
 
@@ -81,7 +85,7 @@ def state(thing: object, path: str, seen: set[int]) -> Iterator[tuple[str, objec
         for key in thing.running_keys():
             yield f"{path}.{key}", getattr(thing, thing.keys()[key])
         return
-    if id(thing) in seen or isinstance(thing, DataVersion | RunningSettings):
+    if id(thing) in seen or isinstance(thing, WITHOUT_SETTINGS):
         return
     seen.add(id(thing))
     if isinstance(thing, Mapping):
@@ -292,6 +296,28 @@ class DefaultTopicTests(SynchronousTestCase):
         made = self.made(rig, "T1")
         assert made is not None
         self.assertEqual((made.read_queue_nums, made.write_queue_nums), (3, 3))
+
+    def test_others(self) -> None:
+        """Other built-in topics follow their switches; an administrator's change of one
+        stays where its switch does."""
+        rig = Rig({"clusterTopicEnable": "false"})
+        self.addCleanup(rig.close)
+        rig.topic("broker-a", 5)
+        names = "cluster-a", "RMQ_SYS_TRACE_TOPIC"
+        self.assertEqual(self.permissions(rig, names), [1, None])
+        rig.change(clusterTopicEnable=True, traceTopicEnable=True)
+        self.assertEqual(self.permissions(rig, names), [7, 6])
+        self.assertTrue(rig.topics.is_system("RMQ_SYS_TRACE_TOPIC"))
+        own = rig.topics.config("broker-a")
+        assert own is not None
+        self.assertEqual(own.write_queue_nums, 5)
+        rig.change(brokerTopicEnable=False, traceTopicEnable=False)
+        self.assertEqual(self.permissions(rig, ("broker-a", *names)), [1, 7, 6])
+
+    def permissions(self, rig: Rig, names: tuple[str, ...]) -> list[int | None]:
+        """The permission of each topic; None where it is not there."""
+        configs = [rig.topics.config(name) for name in names]
+        return [None if config is None else config.perm for config in configs]
 
 
 class AnnouncedTests(SynchronousTestCase):

@@ -92,6 +92,7 @@ class TopicTable:
             options.rocketbroker_max_auto_topics,
         )
         self._lmq = lmq
+        self._timer = timer
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
         self._options = options
@@ -112,22 +113,16 @@ class TopicTable:
         self._watchers: list[Callable[[list[str]], None]] = []
 
     def configure(self, settings: BrokerSettings) -> None:
-        """Obey these settings from now on."""
-        before, options = self._options, settings.broker
-        self._options = options
+        """Obey these settings from now on: built-in topics become what they would be at
+        a start without a file, if that is something else; none goes."""
+        before = built_in_topics(self._options, self._timer)
+        self._options = options = settings.broker
         self.limit.most = options.rocketbroker_max_auto_topics
-        nums = options.default_topic_queue_nums
-        enabled = options.auto_create_topic_enable
-        if enabled and (
-            not before.auto_create_topic_enable
-            or (nums != before.default_topic_queue_nums)
-        ):
-            default = self._configs.get(AUTO_CREATE_TOPIC) or TopicConfig(
-                topic_name=AUTO_CREATE_TOPIC, perm=READ | WRITE | INHERIT
-            )
-            self.put(
-                [attrs.evolve(default, read_queue_nums=nums, write_queue_nums=nums)]
-            )
+        after = built_in_topics(options, self._timer)
+        self._built_in |= {config.topic_name for config in after}
+        changed = [config for config in after if config not in before]
+        if changed:
+            self.put(changed)
 
     def load(self) -> None:
         """I{Blocking.} Merge the file over the built-in topics.

@@ -150,12 +150,14 @@ class Sending:
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self._options = options = settings.broker
+        self._options = settings.broker
         self._max_bytes = settings.store.max_message_size
         self._checks.configure(settings)
-        self._take(options)
-        for (_, queue_id, _), sends in self._counted.items():
-            sends.start = self._answer_start(queue_id)
+        before = self._added
+        self._take(settings.broker)
+        if self._added != before:
+            for (_, queue_id, _), sends in self._counted.items():
+                sends.start = self._answer_start(queue_id)
         # What was approved is looked at anew, the permission above all.
         self._ready.clear()
 
