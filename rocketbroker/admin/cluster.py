@@ -101,6 +101,10 @@ class Cluster:
         found: list[tuple[Broker, T]] = []
         failure: RocketbrokerError | None = None
         for broker in brokers:
+            if broker in self.unreachable:
+                # It would take the time of a connection again, for each question.
+                failure = self.unreachable[broker]
+                continue
             try:
                 found.append((broker, ask(broker)))
             except PASSING as problem:

@@ -90,6 +90,8 @@ class ClusterTests(SynchronousTestCase):
         del self.memory.machine.servers["b1:10911"]
         self.assertEqual(self.cluster.from_each([B1, B2], ask), [(B2, 0)])
         self.assertEqual([*self.cluster.unreachable], [B1])
+        self.memory.machine.servers["b1:10911"] = self.memory.brokers["b1"]
+        self.assertEqual(self.cluster.from_each([B1, B2], ask), [(B2, 0)])
         self.assertRaises(ConnectionLost, self.cluster.from_each, [B1], ask)
         self.memory.brokers["b2"].faults = [lambda _: answer(2)]
         self.assertRaises(SystemBusy, self.cluster.from_each, [B1, B2], ask)

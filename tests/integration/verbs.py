@@ -24,7 +24,7 @@ STORY: Final[list[tuple[str, str, int]]] = [
     ("topic ls Verbs", "", 0),
     ("topic show Verbs", "", 0),
     ("topic update Verbs --read-queues 3 --write-queues 3", "", 0),
-    ("topic update Verbs -q 2", "", 0),
+    ("topic update Verbs -q 2 --yes", "", 0),
     ("topic show Nowhere", "", 3),
     ("group create G --retries 3 --no-broadcast", "", 0),
     ("group create G", "", 1),

@@ -216,6 +216,7 @@ def topic_create(
 @click.option("--write-queues", type=click.IntRange(1, 16384), metavar="N")
 @_PERM
 @_ATTRIBUTES
+@YES
 @DRY_RUN
 @changing
 def topic_update(
@@ -224,6 +225,7 @@ def topic_update(
     topic: str,
     in_cluster: str | None,
     broker: str | None,
+    yes: bool,
     dry_run: bool,
     **wanted: Any,
 ) -> None:
@@ -243,6 +245,12 @@ def topic_update(
         if config == before and not changes:
             _report(rows, topic, master, "unchanged", False)
             continue
+        if config.read_queue_nums < before.read_queue_nums and not dry_run:
+            confirm(
+                f"Let nobody read the queues of {topic} on {master.name} from "
+                f"{config.read_queue_nums} on, with their messages",
+                yes,
+            )
         if not dry_run:
             topics.put(cluster, master, config, changes)
         _report(rows, topic, master, "changed", dry_run)

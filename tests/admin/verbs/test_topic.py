@@ -115,6 +115,18 @@ class TopicTests(VerbCase):
         self.assertEqual(config.attributes, {})
         self.call("topic", "update", "T", "-a", "size", status=1)
 
+    def test_fewerQueues(self) -> None:
+        """Messages that nobody could read any more are not hidden without a yes."""
+        self.create()
+        result = self.call("topic", "update", "T", "-q", "1", status=2)
+        self.assertIn(
+            "Let nobody read the queues of T on broker-a from 1", result.stderr
+        )
+        config = self.cluster.rig.topics.config("T")
+        assert config is not None
+        self.assertEqual((config.write_queue_nums, config.read_queue_nums), (2, 2))
+        self.call("topic", "update", "T", "-q", "1", "--yes")
+
     def test_delete(self) -> None:
         """It goes from the broker and from the name server, if the user says so."""
         self.create()
