@@ -42,6 +42,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
             "rocketbroker.admin.verbs.group:group",
             "Consumer groups: list, show lags, create, update, reset, delete.",
         ),
+        "bench": Place(
+            "rocketbroker.admin.verbs.bench:bench",
+            "Loads of sends and of receives, with percentiles.",
+        ),
         "broker": Place(
             "rocketbroker.admin.verbs.broker:broker",
             "Brokers: status, services, settings, set, clean.",

@@ -5,7 +5,7 @@
 - L{group}: the same; L{reset}: of its offsets.
 - L{message}: view and find; L{send}, L{receive}: pipes.
 - L{broker}: also the noun cluster; L{clients}: the nouns consumer and producer.
-- L{top}: rates and lags, live.
+- L{top}: rates and lags, live. L{bench}: loads.
 - L{namesrv}: settings, write permissions. L{mqadmin}: RocketMQ's
   spellings; L{mqadmin_names}: what becomes of each.
 - L{offset}, L{kv}; L{context}: names for name servers.
