@@ -84,6 +84,7 @@ def update_topic(values: Values) -> list[Call]:
             values["t"],
             *place(values),
             *topic_settings(values, False),
+            "--yes",
         ],
     ]
 

@@ -133,6 +133,10 @@ class CallsTests(VerbCase):
         assert config is not None
         self.assertEqual((config.write_queue_nums, config.read_queue_nums), (3, 2))
         self.assertEqual(config.perm, 4)
+        self.call("mqadmin", *words[:5], "-r", "1")
+        config = self.cluster.rig.topics.config("New")
+        assert config is not None
+        self.assertEqual(config.read_queue_nums, 1)
 
     def test_updateGroup(self) -> None:
         """A group likewise, whatever the letters' size."""
