@@ -216,6 +216,27 @@ def tables(side: Side) -> None:
     half = properties(UNIQ_KEY="K", TRAN_MSG="true", PGROUP="ToolP")
     sent = side.quietly(310, send("ToolT", f=4, i=half), b"x")
     side.ask("resume", 323, of(msgId=(sent.ext or {})["msgId"]))
+    side.quietly(36, of(f"offset={at} group=ToolG delayLevel=0 originTopic=ToolT"))
+
+
+def figures(side: Side) -> None:
+    """What was counted of L{tables} in the last minute; tools ask for it."""
+    for name, key in (
+        ("TOPIC_PUT_NUMS", "ToolT"),
+        ("TOPIC_PUT_SIZE", "ToolT"),
+        ("GROUP_GET_NUMS", "ToolT@ToolG"),
+        ("GROUP_GET_SIZE", "ToolT@ToolG"),
+        ("SNDBCK_PUT_NUMS", "ToolT@ToolG"),
+    ):
+        ext = of(statsName=name, statsKey=key)
+        side.until(
+            lambda answer: (
+                answer.code == 0 and value_of(answer)["statsMinute"]["sum"] > 0
+            ),
+            315,
+            **ext,
+        )
+        side.ask(name, 315, ext)
 
 
 def value_of(answered: Command) -> Any:

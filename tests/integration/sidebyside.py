@@ -39,7 +39,7 @@ SILENCE_SECONDS: Final = 0.5
 OF_THE_MOMENT: Final = frozenset(
     "msgId dataVersion version timestamp lastUpdateTimestamp subVersion lastTimestamp "
     "clientAddr brokerAddr remoteIP consumeTps topicPutTps bornHost storeHost "
-    "storeTimestamp physicOffset "
+    "storeTimestamp physicOffset tps "
     "PUSH_REPLY_TIME bornTimestamp indexLastUpdateTimestamp "
     "indexLastUpdatePhyoffset".split()
 )

@@ -62,6 +62,8 @@ CONVERSATIONS: dict[Callable[[Side], None], set[str]] = {
         "resume another",
     },
     operators_talk.relays: set(),
+    # Ten seconds after the tables, as both brokers count by so many.
+    operators_talk.figures: set(),
     operators_talk.strangers: {
         # A queue that has no message yet begins at 0.
         "binary offset",
