@@ -30,6 +30,7 @@ from rocketbroker.broker.services import (
     SAVE_COUNTERS,
     SAVE_DELAYS,
     SAVE_TABLES,
+    SLOW_GROUPS,
     STATISTICS,
 )
 from rocketbroker.broker.wait_limits import wait_limits
@@ -121,6 +122,7 @@ class Broker(Parts):
         begin(SAVE_COUNTERS, self.transactions.counts.save)
         begin(NOTICES, self.consumer_notify.deliver)
         begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
+        begin(SLOW_GROUPS, self.slow_groups.look)
         begin(SAMPLES, self.statistics.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.registration.start().addCallback(lambda _: self._ready())

@@ -32,6 +32,7 @@ from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.long_polling import LongPolling
 from rocketbroker.broker.pull.pull import Pulling
 from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.pull.slow_groups import SlowGroups
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.registration.registration import Registration
@@ -125,6 +126,7 @@ class Parts:
             self.pull_checks,
             self.broadcasts,
             self.pulling,
+            self.slow_groups,
         )
         for part in obeying:
             part.configure(settings)
@@ -346,6 +348,14 @@ class Parts:
             self.scheduler.dispatch,
             env.in_thread,
             env.clock.seconds,
+        )
+        self.slow_groups = SlowGroups(
+            store,
+            self.offsets,
+            self.groups,
+            self.settings,
+            env.slices,
+            env.in_thread,
         )
 
     def _make_replies(self) -> None:

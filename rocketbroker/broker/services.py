@@ -144,6 +144,12 @@ DIAGNOSIS: Final = Service(
     always(5),
 )
 
+SLOW_GROUPS: Final = Service(
+    "protection from slow groups",
+    "with disableConsumeIfConsumerReadSlowly groups far behind are switched off",
+    always(180),
+)
+
 # Messages for later.
 
 DELIVERY: Final = Service(

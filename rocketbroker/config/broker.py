@@ -170,6 +170,9 @@ class BrokerOptions(KeyedOptions):
         "broadcast_offset_expire_second": "such an offset is written when so old",
         "broadcast_offset_expire_max_second": "and forgotten when so old",
         "revive_queue_num": "queues of the topic that POP uses",
+        "disable_consume_if_consumer_read_slowly": "groups that read too far behind "
+        "may not consume any more",
+        "consumer_fallbehind_threshold": "bytes of the log that are too far behind",
         "lite_pull_message_enable": "serve the pulls of lite consumers",
         "server_load_balancer_enable": "assign queues to consumers that ask for it",
         "default_message_request_mode": "PULL; with POP groups pull, too",
@@ -317,8 +320,8 @@ class BrokerOptions(KeyedOptions):
     register_broker_timeout_mills: int = running(24000)
     send_heartbeat_timeout_millis: int = 1000
     slave_read_enable: bool = running(False)
-    disable_consume_if_consumer_read_slowly: bool = False
-    consumer_fallbehind_threshold: int = 17179869184
+    disable_consume_if_consumer_read_slowly: bool = running(False)
+    consumer_fallbehind_threshold: int = running(17179869184)
     enable_calc_filter_bit_map: bool = False
     reject_pull_consumer_enable: bool = running(False)
     expect_consumer_num_use_filter: int = 32

@@ -115,6 +115,8 @@ class StoreOptions(KeyedOptions):
         "logical_disk_space_clean_forcibly_threshold": "part of a share: any may go",
         "disk_max_used_space_ratio": "so full a disk loses expired files",
         "disk_space_warning_level_ratio": "so full a disk refuses sends",
+        "disk_fall_recorded": "without it no group is far behind for "
+        "disableConsumeIfConsumerReadSlowly",
         "disk_space_enough_bytes": "no disk is full with so many bytes free (ours)",
         "disk_space_clean_forcibly_ratio": "so full a disk loses any old file",
         "max_message_size": "largest body",
@@ -308,7 +310,7 @@ class StoreOptions(KeyedOptions):
     offset_check_in_slave: bool = False
     debug_lock_enable: bool = False
     duplication_enable: bool = False
-    disk_fall_recorded: bool = True
+    disk_fall_recorded: bool = running(True)
     os_page_cache_busy_time_out_mills: int = running(1000)
     default_query_max_num: int = running(32)
     transient_store_pool_enable: bool = False

@@ -73,11 +73,6 @@ BROKER: Final = (
         ("v1",),
         "tables are kept in JSON files, as V1 says, and not in RocksDB",
     ),
-    Unsupported(
-        "disableConsumeIfConsumerReadSlowly",
-        _OFF,
-        "slow consumers are not switched off",
-    ),
     Unsupported("recallMessageEnable", _OFF, "recalling messages is not supported yet"),
 )
 

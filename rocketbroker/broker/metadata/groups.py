@@ -13,6 +13,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
@@ -149,6 +150,19 @@ class GroupTable:
                 insort(self._sorted, config.group_name)
             self._configs[config.group_name] = config
         self._changed()
+
+    def disable(self, name: str) -> bool:
+        """Let a group consume no more, in memory only; whether it is there.
+
+        The file has it with the next change of any group.
+        """
+        config = self._configs.get(name)
+        if config is None:
+            return False
+        self._configs[name] = attrs.evolve(config, consume_enable=False)
+        self.generation += 1
+        self.version = self.version.next(self._wall_ms())
+        return True
 
     def delete(self, name: str) -> bool:
         """Forget a group and what is forbidden to it; whether it was there."""

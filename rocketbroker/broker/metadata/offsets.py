@@ -130,6 +130,10 @@ class OffsetTable:
         """Where the group pulls next; L{NONE} if it never did."""
         return self._pull_offsets.get(f"{topic}@{group}", {}).get(queue_id, NONE)
 
+    def pulled(self) -> list[tuple[str, dict[int, int]]]:
+        """Where groups pull next, by C{topic@group} and queue."""
+        return list(self._pull_offsets.items())
+
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Let the group go on at C{offset} with its next pull; negative: nothing.
 

@@ -5,5 +5,6 @@
   L{pull_messages}: the request, its limits, and the code of the answer.
 - L{long_polling}: pulls that wait for messages.
 - L{broadcast_offsets}: the progress of broadcasting groups.
-- L{denied_pulls}: refused pulls, for diagnostics.
+- L{denied_pulls}: refused pulls, for diagnostics. L{slow_groups}: groups that read far
+  behind are switched off.
 """
