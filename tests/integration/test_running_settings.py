@@ -47,7 +47,6 @@ class FileTests(SynchronousTestCase):
         """The file is changed in its place, and read by the next start."""
         cluster = Cluster()
         self.addCleanup(cluster.stop)
-        cluster.start()
         file = cluster.folder / "rocketbroker.conf"
         real = cluster.folder / "real.conf"
         text = "# by hand\n" + file.read_text() + "brokerPermission=6\n# end\n"
@@ -55,8 +54,7 @@ class FileTests(SynchronousTestCase):
         file.unlink()
         file.symlink_to(real)
         os.chmod(real, 0o600)
-        cluster.broker.stop()
-        cluster.broker.start()
+        cluster.start()
         asked(cluster.address, BROKER[0], b"brokerPermission=4\nregionId=north\n")
         asked(cluster.names, NAMES[0], b"orderMessageEnable=true\n")
         changed = text.replace("Permission=6", "Permission=4") + "regionId=north\n"
@@ -124,3 +122,29 @@ class StoreTests(SynchronousTestCase):
             "brokerPermission.",
             log,
         )
+
+
+class HomeTests(SynchronousTestCase):
+    """Programs without C{-c}, in the home directory."""
+
+    def test_printed(self) -> None:
+        """What requests have changed there is in force, and nothing else of it."""
+        home = Path(self.mktemp()).absolute()
+        kept = "brokerPermission=4\nenableTopicList=false\nlistenPort=1\n"
+        for folder, name in (("store/config", "broker"), ("namesrv", "namesrv")):
+            (home / folder).mkdir(parents=True)
+            (home / folder / f"{name}.properties").write_text(kept)
+        for program, line in (
+            ("rocketbroker", "brokerPermission=4"),
+            ("namesrv", "enableTopicList=false"),
+        ):
+            twistd = str(Path(sys.executable).parent / "twistd")
+            output = subprocess.run(
+                [sys.executable, twistd, program, "-p"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                env={**environment(), "HOME": str(home)},
+            ).stdout.splitlines()
+            self.assertIn(line, output)
+            self.assertNotIn("listenPort=1", output)
