@@ -31,7 +31,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.machine import Machine, ThisMachine
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import ConnectionLost, RequestTimeout, RocketbrokerError
-from rocketbroker.records.names import is_system_group
+from rocketbroker.records.names import is_system_group, is_system_topic
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fields import Fields
 
@@ -254,11 +254,12 @@ def complete_topics(
             names = cluster.client.topics()
     except RocketbrokerError:
         return []
-    system = "%" if not incomplete.startswith("%") else None
+    hides_others = not incomplete.startswith("%")
     return [
         CompletionItem(name)
         for name in names
-        if name.startswith(incomplete) and not (system and name.startswith(system))
+        if name.startswith(incomplete)
+        and not (hides_others and (name.startswith("%") or is_system_topic(name)))
     ]
 
 

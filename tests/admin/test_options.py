@@ -166,7 +166,7 @@ class OptionsTests(SynchronousTestCase):
 
     def test_completion(self) -> None:
         """Topics are completed; not where the cluster cannot be asked."""
-        self.memory.topics["%RETRY%G"] = {"b1": 1}
+        self.memory.topics |= {"%RETRY%G": {"b1": 1}, "TBW102": {"b1": 1}}
         context = click.Context(group, obj=self.memory.machine)
         context.params = {"namesrv": "ns1:9876"}
         argument = click.Argument(["topic"])

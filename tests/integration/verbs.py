@@ -13,8 +13,8 @@ from rocketbroker.app.command import command
 #: What differs from broker to broker and from moment to moment.
 VOLATILE: Final = frozenset(
     "address id offset_id born born_host stored store_host first_stored last_message "
-    "last_consumed started uptime version in out in_today out_today log disk_% behind "
-    "tps server system_properties committed before".split()
+    "last_consumed started uptime version in out in_today out_today log disk_percent "
+    "behind tps server system_properties committed before".split()
 )
 
 #: Words, what is put in, and the exit status.

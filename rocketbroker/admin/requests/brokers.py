@@ -130,7 +130,7 @@ def summary(info: Mapping[str, str]) -> dict[str, object]:
         "in_today": difference(info, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
         "out_today": difference(info, "msgGetTotalTodayNow", "msgGetTotalTodayMorning"),
         "log": None if stored is None else Size(stored),
-        "disk_%": used_percent(info),
+        "disk_percent": used_percent(info),
         "behind": None if behind is None else Size(behind),
         "started": Moment(number(info, "bootTimestamp") or 0),
     }

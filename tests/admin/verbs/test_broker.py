@@ -37,7 +37,7 @@ class InfoTests(SynchronousTestCase):
         found = summary(info)
         self.assertEqual((found["in"], found["out"]), (1.2, 4.0))
         self.assertEqual((found["in_today"], found["out_today"]), (10, None))
-        self.assertEqual((str(found["log"]), found["disk_%"]), ("1.0 KiB", 50))
+        self.assertEqual((str(found["log"]), found["disk_percent"]), ("1.0 KiB", 50))
 
     def test_missing(self) -> None:
         """What is missing or makes no sense is not shown."""
