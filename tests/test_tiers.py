@@ -57,6 +57,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "json_bodies",
         "wait_limits",
         "background_work",
+        "waiting_requests",
         "services",
         "running_settings",
         "json_table",

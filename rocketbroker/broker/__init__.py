@@ -29,6 +29,7 @@ Beside them: L{rocketbroker.broker.json_table}: a table and its file;
 L{rocketbroker.broker.json_bodies}: JSON bodies, and whose fault a bad one is;
 L{rocketbroker.broker.background_work}: work in threads, which a stop waits for;
 L{rocketbroker.broker.wait_limits}: how long requests may wait to be begun;
+L{rocketbroker.broker.waiting_requests}: those that wait for a thread or for slices;
 L{rocketbroker.broker.running_settings}: the settings in force, and who obeys them;
 L{rocketbroker.broker.services}: the table of all that is done again and again.
 """

@@ -54,8 +54,10 @@ from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.service import Transactions
+from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
+from rocketbroker.wire.codes import RequestCode
 
 #: The file of the subscribers' positions, in the folder of the tables.
 SUBSCRIBERS: Final = "dispatchFollowers.json"
@@ -68,6 +70,9 @@ class Parts:
     @ivar services: the work that is done again and again.
     @ivar slices: does long work in bounded slices.
     @ivar files: the files of all tables; their C{problem} belongs to the health.
+    @ivar waiting_requests: the requests that wait for a thread or for slices, by
+        family.
+    @ivar administrators: those of administrators.
     """
 
     def __init__(
@@ -84,6 +89,8 @@ class Parts:
         self._environment = env
         self.services = Services(env.clock, settings, env.wall_ms)
         self.files: list[JsonTable] = []
+        self.waiting_requests: list[WaitingRequests] = []
+        self.administrators = self._waiting(RequestCode.GET_BROKER_RUNTIME_INFO)
         self._make_tables()
         self._make_registration()
         self._make_registries()
@@ -127,6 +134,7 @@ class Parts:
             self.broadcasts,
             self.pulling,
             self.slow_groups,
+            *self.waiting_requests,
         )
         for part in obeying:
             part.configure(settings)
@@ -138,6 +146,13 @@ class Parts:
         table = JsonTable(env.files, path, env.in_thread, env.clock)
         self.files.append(table)
         return table
+
+    def _waiting(self, code: RequestCode) -> WaitingRequests:
+        """The requests of the family of C{code} that wait for threads or slices."""
+        settings = self.settings
+        waiting = WaitingRequests(self._environment.clock, settings, code)
+        self.waiting_requests.append(waiting)
+        return waiting
 
     def _make_tables(self) -> None:
         """The tables that are kept beside the messages."""
@@ -261,6 +276,7 @@ class Parts:
             host,
             env.wall_ms,
             in_thread,
+            self._waiting(RequestCode.END_TRANSACTION).before_threads(in_thread),
             self.services,
         )
         self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
@@ -288,6 +304,7 @@ class Parts:
             lmqs,
             self.dead_letters,
             settings.broker,
+            self._waiting(RequestCode.CONSUMER_SEND_MSG_BACK),
             in_thread,
         )
         self._make_delaying(delay_messages)
@@ -346,7 +363,7 @@ class Parts:
             options,
             self.settings.store,
             self.scheduler.dispatch,
-            env.in_thread,
+            self._waiting(RequestCode.PULL_MESSAGE).before_threads(env.in_thread),
             env.clock.seconds,
         )
         self.slow_groups = SlowGroups(

@@ -22,13 +22,15 @@ from rocketbroker.files.settings_file import SettingsFile
 def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
     """The parts that show and change the others on request."""
     settings, store, running = parts.settings, parts.store, parts.running
+    in_thread = parts.administrators.before_threads(environment.in_thread)
+    slices = parts.administrators.before_slices(parts.slices)
     topic_admin = TopicAdmin(
         store,
         settings.broker,
         parts.topics,
         parts.offsets,
         parts.keyed_stats.put_tps,
-        parts.slices,
+        slices,
         environment.in_thread,
         parts.registration.announced,
     )
@@ -37,6 +39,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.topics,
         parts.scheduler.dispatch,
         environment.in_thread,
+        in_thread,
         settings.store.default_query_max_num,
     )
     for part in (topic_admin, queries):
@@ -49,7 +52,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.offsets,
             parts.consumers,
             parts.producers,
-            parts.slices,
+            slices,
             parts.address,
             environment.clock.seconds,
             environment.wall_ms,
@@ -67,7 +70,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.group_commit,
             parts.pulling,
             environment.wall_ms,
-            environment.in_thread,
+            in_thread,
             [parts.schedule.figures, parts.log_subscribers.figures],
         ),
         StatsViews(parts.keyed_stats),
@@ -78,7 +81,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.consumers,
             parts.filters,
             parts.scheduler.dispatch,
-            environment.in_thread,
+            in_thread,
         ),
     ]
 
@@ -87,6 +90,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
     """The parts about consumers: their progress, their offsets, their state."""
     settings, store = parts.settings, parts.store
     options = settings.broker
+    in_thread = parts.administrators.before_threads(environment.in_thread)
     reset_offset = ResetOffset(
         store,
         options,
@@ -96,7 +100,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.consumers,
         parts.pulling,
         parts.scheduler.dispatch,
-        environment.in_thread,
+        in_thread,
     )
     parts.running.subscribe(reset_offset.configure)
     return [
@@ -112,8 +116,8 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.keyed_stats.taken_tps,
             parts.scheduler.dispatch,
             environment.wall_ms,
-            parts.slices,
-            environment.in_thread,
+            parts.administrators.before_slices(parts.slices),
+            in_thread,
         ),
         CloneOffsets(store, parts.topics, parts.groups, parts.offsets, parts.consumers),
         ClientRelay(
@@ -122,6 +126,6 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.topics,
             parts.groups,
             parts.consumers,
-            environment.in_thread,
+            in_thread,
         ),
     ]

@@ -53,9 +53,12 @@ class MessageQueries:
         topics: TopicTable,
         dispatch: Callable[[], None],
         in_thread: InThread,
+        admin_in_thread: InThread,
         max_unique: int,
     ) -> None:
         """
+        @param in_thread: runs what clients ask for.
+        @param admin_in_thread: runs what administrators ask for.
         @param max_unique: how many messages are looked for by a unique key.
         @param dispatch: enters all appended messages into the queues, now.
         """
@@ -63,6 +66,7 @@ class MessageQueries:
         self._topics = topics
         self._dispatch = dispatch
         self._in_thread = in_thread
+        self._admin_in_thread = admin_in_thread
         self._max_unique = max_unique
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -134,7 +138,7 @@ class MessageQueries:
             return offset_answer(0)
         store, ms = self._store, header.timestamp
         upper = header.boundary_type == "UPPER"
-        found = self._in_thread(lambda: store.offset_by_time(queue, ms, upper))
+        found = self._admin_in_thread(lambda: store.offset_by_time(queue, ms, upper))
         return found.addCallback(offset_answer)
 
     def earliest_time(self, connection: IConnection, request: Command) -> Answer:
@@ -144,7 +148,7 @@ class MessageQueries:
         if queue is None or queue.min_offset >= queue.max_offset:
             return time_answer(-1)
         store, offset = self._store, queue.min_offset
-        found = self._in_thread(lambda: store.store_time(queue, offset))
+        found = self._admin_in_thread(lambda: store.store_time(queue, offset))
         return found.addCallback(time_answer)
 
     def view_message(self, connection: IConnection, request: Command) -> Answer:

@@ -322,7 +322,9 @@ class Pulling:
 
         def ended(result: ReadResult | Failure) -> None:
             del self._cold_since[pull]
-            if isinstance(result, Failure):
+            if isinstance(result, Failure) and isinstance(result.value, SystemBusy):
+                self._refuse(pull, result.value)
+            elif isinstance(result, Failure):
                 self._log.error("A read failed: {why}", why=result.getErrorMessage())
                 self._refuse(pull, SystemFailure(result.getErrorMessage()))
             elif pull.connection.crowded:

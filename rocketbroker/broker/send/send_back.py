@@ -24,8 +24,9 @@ C{docs/facts/broker.md} 10.2; C{docs/facts/client.md} 20. Differences from Rocke
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
@@ -45,6 +46,7 @@ from rocketbroker.broker.send.dead_letters import (
     max_reconsumed,
 )
 from rocketbroker.broker.send.overload import OVERLOAD, OVERLOADED
+from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
@@ -75,6 +77,8 @@ from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.headers.send import ConsumerSendMsgBackRequestHeader
+
+T = TypeVar("T")
 
 #: The level of a message that failed once; each failure more is one level more.
 FIRST_LEVEL: Final = 3
@@ -116,8 +120,12 @@ class SendBack:
         lmqs: Lmq,
         dead_letters: DeadLetters,
         options: BrokerOptions,
+        waiting: WaitingRequests,
         in_thread: InThread,
     ) -> None:
+        """
+        @param waiting: the requests that wait to be read for.
+        """
         self.counts = FailureCounts(topics)
         self._store = store
         self._topics = topics
@@ -128,6 +136,7 @@ class SendBack:
         self._dead_letters = dead_letters
         self._options = options
         self._in_thread = in_thread
+        self._read = waiting.before_threads(self._read_later)
         self._reading = DeferredSemaphore(MAX_READ)
         self._max_waiting = options.send_thread_pool_queue_capacity
         self._next_queue = 0
@@ -159,10 +168,13 @@ class SendBack:
         self._check_load()
         queue_id = self._retry_queue(group, header)
         store, position = self._store, header.offset
-        found: Deferred[bytes | None] = self._reading.run(
-            self._in_thread, lambda: store.record_at(position)
-        )
+        found = self._read(lambda: store.record_at(position))
         return found.addCallback(self._put, request, header, group, queue_id)
+
+    def _read_later(self, function: Callable[[], T], /) -> Deferred[T]:
+        """Run C{function} in a thread when fewer than L{MAX_READ} are read."""
+        found: Deferred[T] = self._reading.run(self._in_thread, function)
+        return found
 
     def _check_load(self) -> None:
         """Refuse one more while too many wait: to be read, or for the disk."""

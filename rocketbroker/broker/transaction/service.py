@@ -83,6 +83,7 @@ class Transactions:
         store_host: bytes,
         wall_ms: Callable[[], int],
         in_thread: InThread,
+        ends_in_thread: InThread,
         services: Services,
     ) -> None:
         """
@@ -104,7 +105,7 @@ class Transactions:
             options,
             store_options.max_message_size,
             wall_ms,
-            in_thread,
+            ends_in_thread,
         )
         self.checks = CheckBack(
             clock,
@@ -125,7 +126,6 @@ class Transactions:
             in_thread,
             services,
         )
-
         self.resuming = ResumeCheck(
             store,
             state,

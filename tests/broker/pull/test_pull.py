@@ -476,6 +476,19 @@ class ColdTests(PullCase):
         self.assertEqual((answer.code, answer.body), (AGAIN, b""))
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "0")
 
+    def test_tooLate(self) -> None:
+        """A pull that waits too long for a thread hears so, and nothing is read."""
+        self.rig.hot(PULL, pull_ext(0))
+        general = self.rig.begin(PULL, pull_ext(0))
+        self.rig.clock.advance(5.0)
+        (answer,) = self.rig.answers()
+        self.assertEqual(answer.code, ResponseCode.SYSTEM_BUSY)
+        self.assertIn("[TIMEOUT_CLEAN_QUEUE]broker busy", answer.remark or "")
+        self.assertEqual(answered(general).code, ResponseCode.SYSTEM_BUSY)
+        self.assertEqual(self.rig.pulling.cold, 0)
+        self.rig.threads.run()
+        self.assertEqual(self.rig.answers(), [])
+
     def test_tooMany(self) -> None:
         """When too many wait for the disk the next hears to slow down."""
         for _ in range(pull.MAX_COLD + 1):
