@@ -59,6 +59,16 @@ Reserve: TypeAlias = Callable[[int, int, int], None]
 _RESERVE: Reserve | None = getattr(os, "posix_fallocate", None)
 
 
+def as_stamp(changed_ns: int) -> int:
+    """The stamp for a time of a change.
+
+    @raise OSError: the file system counts in seconds: too much can happen in one.
+    """
+    if not changed_ns % 1_000_000_000:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+    return changed_ns
+
+
 @final
 @implementer(IFile)
 class DiskFile:
@@ -218,6 +228,11 @@ class Disk:
     def modified_ms(self, path: str) -> int:
         """See L{IFiles.modified_ms}."""
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def stamp(self, path: str) -> int:
+        """See L{IFiles.stamp}: the time of the last change of the inode, which the
+        system alone sets, in ns. It has ticks of 10 ms at the most."""
+        return as_stamp(os.stat(path).st_ctime_ns)
 
     def list(self, path: str) -> list[str]:
         """See L{IFiles.list}."""

@@ -73,6 +73,13 @@ class IFiles(Interface):
     def modified_ms(path: str) -> int:
         """When a file was last changed."""
 
+    def stamp(path: str) -> int:
+        """A number that is another one after a change: of the bytes of a file, or of
+        the names in a directory. Nobody can set it, and a copy has its own.
+
+        @raise OSError: there is none; or the file system has no such numbers.
+        """
+
     def list(path: str) -> list[str]:
         """The names in a directory, sorted; empty if there is no such directory."""
 

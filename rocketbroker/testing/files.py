@@ -160,6 +160,8 @@ class MemoryDisk:
         #: What is there now, and what a crash leaves; None is a directory.
         self._names: dict[str, Node | None] = {"/": None}
         self._kept_names: dict[str, Node | None] = {"/": None}
+        #: When the names in a directory have changed last.
+        self._renamed: dict[str, int] = {}
         #: Directories that were removed, by those they were in, if that is not synced.
         self._removed_dirs: dict[str, set[str]] = {}
 
@@ -214,6 +216,7 @@ class MemoryDisk:
         self._names = left._names
         self._kept_names = left._kept_names
         self._removed_dirs = left._removed_dirs
+        self._renamed = left._renamed
 
     def image(
         self,
@@ -253,6 +256,7 @@ class MemoryDisk:
             for node in replaced.values():
                 node.sync()
         elif keep_all:
+            left._renamed = dict(self._renamed)
             left._kept_names = survivors(self._kept_names)
             left._removed_dirs = {k: set(v) for k, v in self._removed_dirs.items()}
         return left
@@ -309,6 +313,11 @@ class MemoryDisk:
         self.now_ms += 1
         node.modified_ms = self.now_ms
 
+    def _rename(self, *folders: str) -> None:
+        """Note that the names in directories have changed."""
+        self.now_ms += 1
+        self._renamed.update(dict.fromkeys(folders, self.now_ms))
+
     # IFiles.
 
     def open(self, path: str, create: bool = False) -> MemoryFile:
@@ -316,7 +325,7 @@ class MemoryDisk:
         self.count("open")
         if create and path not in self._names:
             self._parent(path)
-            self.now_ms += 1
+            self._rename(parent(path))
             self._names[path] = Node(self.now_ms)
         return MemoryFile(self, self._file(path), True)
 
@@ -336,6 +345,13 @@ class MemoryDisk:
     def modified_ms(self, path: str) -> int:
         """See L{IFiles.modified_ms}."""
         return self._file(path).modified_ms
+
+    def stamp(self, path: str) -> int:
+        """See L{IFiles.stamp}."""
+        self.count("stamp")
+        if not self.is_dir(path):
+            return self._file(path).modified_ms
+        return self._renamed.get(path, 0)
 
     def list(self, path: str) -> list[str]:
         """See L{IFiles.list}."""
@@ -371,12 +387,15 @@ class MemoryDisk:
             path = parent(path)
         if self._names[path] is not None:
             raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        if missing:
+            self._rename(path, *missing)
         self._names.update(dict.fromkeys(missing))
 
     def remove(self, path: str) -> None:
         """See L{IFiles.remove}."""
         self.count("remove")
         self._file(path)
+        self._rename(parent(path))
         del self._names[path]
 
     def remove_dir(self, path: str) -> None:
@@ -386,6 +405,7 @@ class MemoryDisk:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if self.list(path):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        self._rename(parent(path))
         del self._names[path]
         self._removed_dirs.setdefault(parent(path), set()).add(path)
 
@@ -393,6 +413,7 @@ class MemoryDisk:
         """See L{IFiles.rename}."""
         self.count("rename")
         self._parent(new)
+        self._rename(parent(old), parent(new))
         if self.is_dir(old):
             self._move_dir(old, new)
             return
@@ -405,6 +426,7 @@ class MemoryDisk:
         assert new not in self._names, "nobody puts one in the place of another"
         for path in [p for p in self._names if f"{p}/".startswith(f"{old}/")]:
             self._names[new + path[len(old) :]] = self._names.pop(path)
+            self._rename(new + path[len(old) :])
         self._removed_dirs.setdefault(parent(old), set()).add(old)
 
     def copy_mode(self, path: str, other: str) -> None:

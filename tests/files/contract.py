@@ -250,6 +250,23 @@ class FilesContract:
         self.case().assertTrue(files.modified_ms(f"{root}/a") >= before)
         file.close()
 
+    def test_stamp(self) -> None:
+        """Who looks at a file or a directory does not change its stamp, and no change
+        takes it back; without it there is none."""
+        files, root = self.make()
+        file = files.open(f"{root}/a", create=True)
+        stamps = files.stamp(root), files.stamp(f"{root}/a")
+        files.open(f"{root}/a").pread(1, 0)
+        files.list(root)
+        self.case().assertEqual((files.stamp(root), files.stamp(f"{root}/a")), stamps)
+        file.pwrite(b"a", 0)
+        file.truncate(0)
+        self.case().assertTrue(files.stamp(f"{root}/a") >= stamps[1])
+        files.remove(f"{root}/a")
+        self.case().assertTrue(files.stamp(root) >= stamps[0])
+        self.case().assertRaises(FileNotFoundError, files.stamp, f"{root}/a")
+        file.close()
+
     def test_pathsAreAsGiven(self) -> None:
         """A name with any character but the separator is taken as it is."""
         files, root = self.make()

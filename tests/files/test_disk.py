@@ -7,7 +7,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.files.disk import Disk
+from rocketbroker.files.disk import Disk, as_stamp
 from rocketbroker.files.interfaces import NOTHING, IFiles
 from tests.files.contract import FilesContract
 
@@ -70,6 +70,14 @@ class DiskTests(FilesContract, SynchronousTestCase):
         files.open(f"{root}/a", create=True).truncate(7)
         os.symlink(f"{root}/none", f"{root}/b")
         self.assertEqual(files.lengths(root), [("a", 7), ("b", NOTHING)])
+
+    def test_wholeSeconds(self) -> None:
+        """A file system that counts in seconds has no stamps."""
+        files, root = self.make()
+        self.assertEqual(files.stamp(root), os.stat(root).st_ctime_ns)
+        self.assertEqual(as_stamp(7_000_000_001), 7_000_000_001)
+        error = self.assertRaises(OSError, as_stamp, 7_000_000_000)
+        self.assertEqual(error.errno, errno.ENOTSUP)
 
     def test_reserveFails(self) -> None:
         """What a system that can reserve blocks refuses is an error."""
