@@ -106,6 +106,7 @@ class QueueFiles:
     @ivar size: the bytes of each.
     @ivar setting: the name of the setting of that size.
     @ivar all: the files, by their first byte, in order and without gaps.
+    @ivar has_others: whether something else is known to be in their directory.
     """
 
     __slots__ = (
@@ -120,6 +121,7 @@ class QueueFiles:
         "_zeros_from",
         "all",
         "folder",
+        "has_others",
         "setting",
         "size",
     )
@@ -154,7 +156,15 @@ class QueueFiles:
         self._zeros_from = -1
         self.folder = folder
         self.size = size
+        self.has_others = False
         self.all: list[QueueFile] = []
+
+    def know(self, start: int, count: int) -> None:
+        """Have files, from one that starts at a byte on."""
+        self.all = [
+            QueueFile(self._open_files, at, f"{self.folder}/{segment_name(at)}")
+            for at in range(start, start + count * self.size, self.size)
+        ]
 
     def find(self, position: int) -> QueueFile | None:
         """The file that holds a byte."""
@@ -342,9 +352,15 @@ class QueueFiles:
             self._flushed = 0
         # Or a crash could bring them back, behind where the queue ends.
         self._dir_unsynced = self._dir_unsynced or bool(gone)
+        self._discard(gone)
+
+    def _discard(self, gone: list[QueueFile]) -> None:
+        """Remove files that are out of the queue already."""
+        others, self.has_others = self.has_others, True
         for file in gone:
             self._files.remove(file.path)
             file.close()
+        self.has_others = others
 
     def forget(self) -> None:
         """Have no files, as they were moved away; running reads of them go on."""
@@ -368,9 +384,7 @@ class QueueFiles:
         gone, self.all = self.all[:count], self.all[count:]
         if gone:
             self._reading = None
-        for file in gone:
-            self._files.remove(file.path)
-            file.close()
+        self._discard(gone)
         return count
 
     def mark_unsynced(self, position: int, size: int) -> None:

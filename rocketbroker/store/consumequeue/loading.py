@@ -69,16 +69,20 @@ class QueueLoading:
         self.report: list[str] = []
 
     def load(self, kinds: Sequence[tuple[Sequence[QueueFiles], int]]) -> None:
-        """Open the files of all queues.
+        """Open the files of all queues that are not known to be as they were.
 
         @param kinds: for each kind of queue the files of all its queues, and the bytes
             of an entry or unit.
         @raise StoreError: those of a kind were made for another size; nothing was
             changed.
         """
-        seen = [([(r, self._list(r)) for r in rows], unit) for rows, unit in kinds]
-        for found, unit in seen:
-            _check(found, unit)
+        seen = [
+            ([(r, self._list(r)) for r in rows if not r.all], unit)
+            for rows, unit in kinds
+        ]
+        for (found, unit), (rows, _) in zip(seen, kinds, strict=True):
+            if len(found) == len(rows):
+                _check(found, unit)
         for found, unit in seen:
             for row, files in found:
                 row.all = self._row(row, sorted(files), unit)
@@ -89,6 +93,7 @@ class QueueLoading:
         for name, length in self._files.lengths(row.folder):
             path = f"{row.folder}/{name}"
             start = position_of_name(name)
+            row.has_others = row.has_others or start < 0
             if start < 0 and not name.endswith(ASIDE):
                 self.report.append(
                     f"{path!r} is not a file of a consume queue; it is ignored."

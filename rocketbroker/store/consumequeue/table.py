@@ -241,11 +241,18 @@ class QueueTable:
                     found.append(ENTRY.unpack(queue.read(end - 2, 1))[0])
         return found
 
-    def load(self, clean: bool, distrust: Callable[[], None]) -> list[str]:
+    def load(
+        self,
+        clean: bool,
+        distrust: Callable[[], None],
+        restore: Callable[[Queue], None],
+    ) -> list[str]:
         """Make a handle for each queue that has a directory, and open its files.
 
         @param clean: see L{QueueLoading}.
         @param distrust: the same.
+        @param restore: called after a clean stop for each queue with ordinary files;
+            may give it files that are as they were.
         @return: sentences about what was not right.
         @raise StoreError: they were made for another size.
         """
@@ -254,6 +261,9 @@ class QueueTable:
         loading = QueueLoading(self._open_files, clean, distrust)
         queues = self._find(self._folder, False, loading.report, distrust)
         others = self._find(self._batch_folder, True, loading.report, distrust)
+        if clean:
+            for queue in queues:
+                restore(queue)
         loading.load(
             [
                 ([each.files for each in queues], SIZE),

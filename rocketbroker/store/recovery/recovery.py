@@ -53,6 +53,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from operator import attrgetter
 from typing import final
 
 from rocketbroker.files.interfaces import IFiles
@@ -201,7 +202,8 @@ class Recovery:
                 self.report.append(
                     f"A file of the last stop cannot be read: {reason(error)}."
                 )
-        self.report += self._table.load(self._clean, self._distrust)
+        restore = self._clean_shutdown.restore
+        self.report += self._table.load(self._clean, self._distrust, restore)
         if self._trust is Trust.NONE:
             self.report.append("All queues are made again.")
         if self._table.lmq_count:
@@ -272,13 +274,13 @@ class Recovery:
     def _start_of_clean(self) -> int:
         """The end of the last record that has an entry, if the queues fit the log; else
         they are trusted less."""
-        self._bound(self._segments.all[-1].end, cut=False)
-        last: Queue | None = None
-        for queue in self._table.all():
-            if last is None or queue.max_position > last.max_position:
-                last = queue
+        last = self._last_queue()
         first = self._segments.all[0].start
         known = self._clean_shutdown
+        if last and last.max_position > known.published and known.doubt():
+            # Another broker has appended. Its stamps do not show all: in a file system
+            # in memory, what is written to a mapping does not change any.
+            last = self._last_queue()
         end = first if last is None else last.max_position
         if last is not None and end > first and not self._fits(last):
             self._trust = Trust.BEFORE_START
@@ -294,6 +296,11 @@ class Recovery:
             self.report.append(missing)
             self._distrust()
         return max(end, first)
+
+    def _last_queue(self) -> Queue | None:
+        """Set the ends of all queues; the one whose last record is the last of all."""
+        self._bound(self._segments.all[-1].end, cut=False)
+        return max(self._table.all(), key=attrgetter("max_position"), default=None)
 
     def _fits(self, queue: Queue) -> bool:
         """Whether the record of a queue's last entry is whole, or is known to have
@@ -360,6 +367,8 @@ class Recovery:
         lowest = self._segments.all[0].start
         known, left = self._clean_shutdown, self._positions.left
         for queue in self._table.all():
+            if self._trust is Trust.ALL and known.set_range(queue, lowest):
+                continue
             key = queue.topic, queue.queue_id
             hint = left.get(key) or known.hint_of(*key)
             if self._trust is Trust.NONE:

@@ -90,7 +90,7 @@ class QueueTableTests(SynchronousTestCase):
         file = self.disk.open(f"{FOLDER}/T/12/{segment_name(0)}", create=True)
         file.truncate(2000)
         file.pwrite(ENTRY.pack(5, 100, 0), 0)
-        messages = self.table.load(True, self.fail)
+        messages = self.table.load(True, self.fail, lambda queue: None)
         self.assertEqual(
             sorted(queue.queue_id for queue in self.table.of_topic("T")), [0, 12]
         )

@@ -80,11 +80,23 @@ class UnreadableQueueTests(SynchronousTestCase):
             store.close()
 
     def test_lastBlock(self) -> None:
-        """After a clean stop so is the block where the queue ends."""
-        self.disk.spoil(FILE, COUNT * SIZE // BLOCK * BLOCK, COUNT * SIZE)
-        store = self.start()
-        self.assertIn(FILE, "".join(store.report))
-        self.assertEqual(self.read(store), self.bodies)
+        """After a clean stop so is the block where the queue ends, if the file was
+        changed since; else nobody looks at it before a reader, who is refused, and the
+        next start makes it again."""
+        for is_changed in (True, False):
+            self.start_over()
+            self.disk.spoil(FILE, COUNT * SIZE // BLOCK * BLOCK, COUNT * SIZE)
+            if is_changed:
+                self.disk.open(FILE).truncate(820 * SIZE)
+            store = opened(self.disk, Wall(), **LARGE)
+            self.assertEqual(FILE in "".join(store.report), is_changed)
+            if not is_changed:
+                self.assertRaises(ReadError, self.read, store)
+                store.close()
+                store = opened(self.disk, Wall(), **LARGE)
+                self.assertIn(FILE, "".join(store.report))
+            self.assertEqual(self.read(store), self.bodies)
+            store.close()
 
     def test_reader(self) -> None:
         """After a clean stop who comes upon another is refused, as all its messages are

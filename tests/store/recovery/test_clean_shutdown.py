@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
-from rocketbroker.store.recovery.clean_shutdown import NAME
+from rocketbroker.store.recovery.clean_shutdown import NAME, sealed
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.accidents import change_topics, die_at_start, lose_folder
 from tests.store.stores import ROOT, bodies, opened, put
@@ -144,11 +144,14 @@ class CleanShutdownTests(SynchronousTestCase):
     def test_oddNames(self) -> None:
         """Names that no queue can have lead to nothing."""
         content = json.loads(self.disk.read(PATH))
-        content["queues"] += [["../../x", 0, 7], ["T", -1, 7], ["T" * 300, 0, 7]]
-        content["queues"] += [["\ud800", 0, 7], ["T", 1 << 40, 7]]
+        del content["crc"]
+        for name in ("../../x", "T" * 300, "\ud800"):
+            content["queues"].append([name, 0, 7, 0, 0, 7, [1, 1]])
+        for number in (-1, 1 << 40):
+            content["queues"].append(["T", number, 7, 0, 0, 7, [1, 1]])
         file = self.disk.open(PATH)
         file.truncate(0)
-        file.pwrite(json.dumps(content).encode(), 0)
+        file.pwrite(sealed(content), 0)
         before = self.disk.list(ROOT)
         self.check(10, report=0).close()
         self.assertEqual(self.disk.list(ROOT), before)

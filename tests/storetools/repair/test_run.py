@@ -276,6 +276,12 @@ class RepairTests(DamagedStore):
         all else is repaired without it."""
         ends = os.path.join(ROOT, "rocketbroker.ends")
         good = self.disk.read(ends)
+
+        def known(data: bytes) -> list[object]:
+            """All but the stamps of files."""
+            content = json.loads(data)
+            return [content["published"], *(row[:-1] for row in content["queues"])]
+
         for is_damaged in (False, True):
             self.start_over()
             self.disk.spoil(ends, 3, 4)
@@ -288,7 +294,7 @@ class RepairTests(DamagedStore):
             self.assertIn(ends, [each.where for each in self.steps])
             kept = os.path.join(repair.copies, "rocketbroker.ends")
             self.assertEqual(self.disk.size(kept), len(good))
-            self.assertEqual(self.disk.read(ends), good)
+            self.assertEqual(known(self.disk.read(ends)), known(good))
             self.expect_lost(*[7] * is_damaged)
 
     def test_inUse(self) -> None:
