@@ -25,6 +25,7 @@ from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.services import (
     CLIENTS,
     DIAGNOSIS,
+    DISPATCH_BEHIND,
     NOTICES,
     SAMPLES,
     SAVE_COUNTERS,
@@ -32,6 +33,7 @@ from rocketbroker.broker.services import (
     SAVE_TABLES,
     SLOW_GROUPS,
     STATISTICS,
+    WATERMARKS,
 )
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -123,6 +125,8 @@ class Broker(Parts):
         begin(NOTICES, self.consumer_notify.deliver)
         begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
         begin(SLOW_GROUPS, self.slow_groups.look)
+        begin(WATERMARKS, self.watermarks.look)
+        begin(DISPATCH_BEHIND, self.watermarks.look_behind)
         begin(SAMPLES, self.statistics.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.registration.start().addCallback(lambda _: self._ready())

@@ -49,6 +49,7 @@ from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
+from rocketbroker.broker.stats.watermarks import Waiting, Watermarks
 from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
@@ -411,6 +412,14 @@ class Parts:
             self.pull_checks,
             self.send_back.counts.messages,
             self._delivered,
+        )
+        commit, pulling = self.group_commit, self.pulling
+        self.watermarks = Watermarks(
+            store,
+            (
+                Waiting("Send", lambda: commit.waiting, commit.waiting_ms),
+                Waiting("Pull", lambda: pulling.cold, pulling.cold_since_ms),
+            ),
         )
 
     def _delivered(self) -> tuple[int, int]:

@@ -209,6 +209,18 @@ STATISTICS: Final = Service(
     "tools ask for the last minute, hour and day of topics and groups",
     always(LOOK_SECONDS),
 )
+WATERMARKS: Final = Service(
+    "watermarks",
+    "requests that have waited for long are logged",
+    always(1),
+    always(10),
+)
+DISPATCH_BEHIND: Final = Service(
+    "log of the dispatch",
+    "messages that no consumer sees yet are logged",
+    always(60),
+    always(10),
+)
 REGISTRATION: Final = Service(
     "registration with name servers",
     "a name server forgets a broker that is silent for two minutes",

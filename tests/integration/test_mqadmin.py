@@ -5,7 +5,7 @@ has tools of 4.9 at a broker of 5.3. Of the 89 commands of 5.3.3
 
   - 57 work here: L{mqadmin_lines<tests.integration.mqadmin_lines>} has them, and they
     show what they show of Java's servers, but for L{DIFFERENCES} and the counts of
-    statsAll, which are 0 as long as messages are not counted by hours and days (315);
+    statsAll, which change every ten seconds (sidebyside compares what they rest on);
   - 22 do not (L{NOT_HERE}), each for want of a capability that is named there;
   - 10 ask neither a broker nor a name server (L{ELSEWHERE}).
 

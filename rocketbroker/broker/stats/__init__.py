@@ -6,4 +6,5 @@
   samples in L{stats_items}.
 - L{rates}: rates per second. L{day_totals}: totals of today and yesterday.
   L{store_latency}: the distribution of the times that messages took to be stored.
+- L{watermarks}: what waits, for the log.
 """

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, final
 
+from twisted.logger import Logger
+
 from rocketbroker.broker.stats.day_totals import DayTotals
 from rocketbroker.broker.stats.keyed_stats import PullCounters, SendCounters
 from rocketbroker.broker.stats.rates import Rates
@@ -39,6 +41,8 @@ class ReadCounters(Protocol):
 @final
 class BrokerStats:
     """Totals and rates of a broker."""
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -96,7 +100,13 @@ class BrokerStats:
     def look(self) -> None:
         """Look at all totals; once a second."""
         self.rates.sample()
-        self.days.look()
+        if self.days.look():
+            for name, word in (("put", "put"), ("got", "get")):
+                self._log.info(
+                    "yesterday {word} message total: {total}",
+                    word=word,
+                    total=self.days.of_yesterday(name),
+                )
         now = self._seconds()
         if now - self._minute_at >= MINUTE_SECONDS:
             self._minute_at = now

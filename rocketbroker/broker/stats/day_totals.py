@@ -32,13 +32,19 @@ class DayTotals:
         self.today = dict.fromkeys(totals, 0)
         self.yesterday = dict(self.today)
 
-    def look(self) -> None:
-        """See whether another day has begun; every second or so."""
+    def look(self) -> bool:
+        """See whether another day has begun, every second or so; whether it has."""
         day = self._local_day()
-        if day != self._day:
-            self._day = day
-            self.yesterday = self.today
-            self.today = {name: total() for name, total in self._totals.items()}
+        if day == self._day:
+            return False
+        self._day = day
+        self.yesterday = self.today
+        self.today = {name: total() for name, total in self._totals.items()}
+        return True
+
+    def of_yesterday(self, name: str) -> int:
+        """What the day before this one has brought to a total."""
+        return self.today[name] - self.yesterday[name]
 
     def _local_day(self) -> tuple[int, int]:
         now = time.localtime(self._wall_ms() / 1000)

@@ -10,7 +10,7 @@ from rocketbroker.broker.admin.runtime_info import RuntimeInfo, lasted, sized
 from rocketbroker.config.properties import parse
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import WALL_MS, Rig, pull_ext, send_ext
+from tests.broker.rig import WALL_MS, Rig, logged, pull_ext, send_ext
 from tests.store.stores import options as store_options
 
 #: What C{mqadmin brokerStatus} of 5.3.3 prints of its own broker, but for disks' paths
@@ -191,7 +191,11 @@ class RuntimeInfoTests(SynchronousTestCase):
         rig.ask(310, send_ext(), b"body")
         for put in ("1", "2"):
             rig.clock.advance(86_400)
-            self.rig.statistics.look()
+            lines = logged(self.rig.statistics.look)
+            self.assertEqual(
+                lines,
+                ["yesterday put message total: 1", "yesterday get message total: 0"],
+            )
             table = self.table()
             self.assertEqual(table["msgPutTotalTodayMorning"], put)
             rig.ask(310, send_ext(), b"body")

@@ -1,0 +1,67 @@
+# -*- test-case-name: tests.broker.stats.test_watermarks -*-
+"""What waits, for the log: requests for the disk, and messages for the dispatch.
+
+RocketMQ writes nine lines each second to a log of their own, whether anything waits or
+not. Here an operator reads one log, so a line stands for trouble: requests of which the
+first has waited for L{SLOW_MS}, looked at each second, and messages that are not
+dispatched, looked at each minute. The words are RocketMQ's, as scripts look for them.
+
+docs/facts/broker.md 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, final
+
+from twisted.logger import Logger
+
+from rocketbroker.store.interfaces import IStore
+
+#: Less is what a busy disk takes. It is half of what RocketMQ lets a send wait before
+#: it refuses it (waitTimeMillsInSendQueue).
+SLOW_MS: Final = 100
+
+
+class Waiting(NamedTuple):
+    """Requests of one kind that wait.
+
+    @ivar name: as RocketMQ names their queue: C{"Send"}.
+    @ivar size: how many there are.
+    @ivar head_ms: for how many ms the first of them has waited.
+    """
+
+    name: str
+    size: Callable[[], int]
+    head_ms: Callable[[], int]
+
+
+@final
+class Watermarks:
+    """Writes the lines of one broker."""
+
+    _log = Logger()
+
+    def __init__(self, store: IStore, waiting: Sequence[Waiting]) -> None:
+        self._store = store
+        self._waiting = waiting
+
+    def look(self) -> None:
+        """Log the requests that have waited for long; each second."""
+        for name, size, head_ms in self._waiting:
+            waited = head_ms()
+            if waited >= SLOW_MS:
+                self._log.info(
+                    "[WATERMARK] {name} Queue Size: {size} SlowTimeMills: {waited}",
+                    name=name,
+                    size=size(),
+                    waited=waited,
+                )
+
+    def look_behind(self) -> None:
+        """Log how much is not dispatched; each minute."""
+        behind = self._store.published_position - self._store.dispatched_position
+        if behind > 0:
+            self._log.info(
+                "Dispatch task fall behind commit log {behind}bytes", behind=behind
+            )
