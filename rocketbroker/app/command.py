@@ -62,6 +62,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
             "rocketbroker.admin.verbs.context:context",
             "Names for name servers: list, set, use, delete.",
         ),
+        "doctor": Place(
+            "rocketbroker.admin.verbs.doctor:doctor",
+            "What is wrong with a cluster, or would be with a broker here.",
+        ),
         "kv": Place(
             "rocketbroker.admin.verbs.kv:kv",
             "Key-value settings of name servers: list, get, set, delete.",

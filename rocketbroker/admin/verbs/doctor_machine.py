@@ -1,0 +1,115 @@
+# -*- test-case-name: tests.admin.verbs.test_doctor -*-
+"""C{rocketbroker doctor --config FILE}: would a broker run well on this machine?"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+from collections.abc import Iterator
+
+from rocketbroker.admin.verbs.doctor_cluster import (
+    DISK_PROBLEM,
+    DISK_WARNING,
+    OK,
+    PROBLEM,
+    WARNING,
+    Finding,
+    is_loopback,
+    of_settings,
+)
+from rocketbroker.config import properties
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.effects import ignored
+from rocketbroker.errors import ConfigurationError
+
+#: With fewer descriptors a few hundred clients are too many.
+MIN_DESCRIPTORS = 4096
+
+
+def of_machine(path: str) -> Iterator[Finding]:
+    """The findings of a settings file, on this machine."""
+    try:
+        given = properties.read(path)
+        settings = BrokerSettings.from_properties(given, path)
+    except ConfigurationError as error:
+        yield Finding(PROBLEM, path, str(error))
+        return
+    yield Finding(OK, path, f"{len(given)} settings")
+    for key in sorted(settings.unknown):
+        yield Finding(WARNING, path, f"{key} is not known: is it misspelt?")
+    without = ignored(settings.given, settings.parts())
+    if without:
+        yield Finding(WARNING, path, f"without effect here: {', '.join(without)}")
+    yield from of_settings(path, given, 1)
+    yield from of_told_address(settings)
+    yield from of_ports(settings)
+    yield from of_limits()
+    yield from of_disk(settings.store.store_path_root_dir)
+
+
+def of_told_address(settings: BrokerSettings) -> Iterator[Finding]:
+    """The address that clients will be told."""
+    address = f"{settings.broker.broker_ip1}:{settings.server.listen_port}"
+    words = f"clients are told {address} ({settings.address_reason})"
+    is_far = any(not is_loopback(server) for server in settings.name_servers)
+    if is_loopback(address) and is_far:
+        words += ", which only this machine reaches: set brokerIP1"
+        yield Finding(PROBLEM, "address", words)
+    else:
+        yield Finding(OK, "address", words)
+    if not settings.name_servers and not settings.address_server:
+        yield Finding(WARNING, "namesrvAddr", "no name server will know this broker")
+
+
+def of_ports(settings: BrokerSettings) -> Iterator[Finding]:
+    """Whether the ports are free."""
+    host = settings.server.bind_address
+    port = settings.server.listen_port
+    for name, number in (
+        ("listenPort", port),
+        ("VIP port", port - 2),
+        ("metricsPromExporterPort", settings.broker.metrics_prom_exporter_port),
+    ):
+        if number <= 0:
+            continue
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, number))
+            except OSError as error:
+                words = f"{number}: {error.strerror}; is the broker running already?"
+                yield Finding(WARNING, name, words)
+            else:
+                yield Finding(OK, name, f"{number} is free")
+
+
+def of_limits() -> Iterator[Finding]:
+    """How many files may be open: a server raises the soft limit to the hard one."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and hard < MIN_DESCRIPTORS:
+        words = f"{hard}: each client needs one; raise the hard limit (LimitNOFILE)"
+        yield Finding(WARNING, "open files", words)
+    else:
+        shown = "no limit" if hard == resource.RLIM_INFINITY else str(hard)
+        yield Finding(OK, "open files", f"{shown} (hard limit)")
+
+
+def of_disk(root: str) -> Iterator[Finding]:
+    """Room and rights where the store is, or will be."""
+    place = os.path.abspath(os.path.expanduser(root))
+    while not os.path.exists(place):
+        place = os.path.dirname(place)
+    if not os.access(place, os.W_OK):
+        yield Finding(PROBLEM, "storePathRootDir", f"{place} cannot be written by you")
+    usage = shutil.disk_usage(place)
+    used = round(100 * (usage.total - usage.free) / usage.total)
+    status = OK if used < DISK_WARNING else WARNING
+    if used >= DISK_PROBLEM:
+        status = PROBLEM
+    words = f"the disk of {place} is {used} % full"
+    if status != OK:
+        words += f"; sends are refused at {DISK_PROBLEM} %"
+    yield Finding(status, "storePathRootDir", words)
