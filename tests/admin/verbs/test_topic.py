@@ -140,6 +140,15 @@ class TopicTests(VerbCase):
         self.assertIn(216, self.cluster.machine.codes(NAME_SERVER))
         self.call("topic", "show", "T", status=3)
 
+    def test_failsAfterwards(self) -> None:
+        """RocketMQ without timers deletes a topic and then fails: it is deleted."""
+        self.create()
+        self.cluster.faults[RequestCode.DELETE_TOPIC_IN_BROKER] = refusal(1)
+        self.call("topic", "delete", "T", "--yes", status=1)
+        self.cluster.faults[RequestCode.GET_TOPIC_CONFIG] = refusal(17, "gone")
+        self.call("topic", "delete", "T", "--yes")
+        self.assertIn(216, self.cluster.machine.codes(NAME_SERVER))
+
     def test_dryRun(self) -> None:
         """A dry run changes nothing."""
         self.call("topic", "create", "T", "--dry-run")
