@@ -26,6 +26,7 @@ from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
+from rocketbroker.metrics.exporter_families import ExporterFamilies
 from rocketbroker.metrics.failures import add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.process_families import add_process, read_process
@@ -166,6 +167,8 @@ class BrokerFamilies:
             yield from add_sent_back(samples, broker.send_back)
             yield from self._add_pulls(samples)
             yield from self._add_sends(samples)
+        if options.metrics_exporter_names:
+            yield from ExporterFamilies(samples, broker).add()
 
     def _add_totals(self, samples: Samples, oldest: int) -> None:
         """What is not of single topics and groups.

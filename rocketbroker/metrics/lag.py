@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias, final
 
 from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.clients.consumers import BROADCASTING
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.topics import READ, WRITE
 from rocketbroker.config.keyed import text_of
@@ -108,6 +109,10 @@ class _Families:
         self.age_pulled = gauges(
             "rocketmq_consumer_queueing_latency_milliseconds",
             "age of the oldest message that is not pulled",
+        )
+        self.age_of_exporter = gauges(
+            "rocketmq_group_get_latency_by_storetime",
+            "age of the oldest message that is not committed, in ms",
         )
 
 
@@ -205,11 +210,18 @@ class LagFamilies:
         families.behind.add(labels, lag.behind)
         families.in_flight.add(labels, lag.in_flight)
         families.ready.add(labels, lag.ready)
-        for family, places in (
-            (families.age, lag.committed),
-            (families.age_pulled, lag.pulled),
+        ages = [
+            (families.age, labels, lag.committed),
+            (families.age_pulled, labels, lag.pulled),
+        ]
+        options, group = broker.settings.broker, broker.consumers.group(name)
+        if options.metrics_exporter_names and (
+            group is None or group.message_model != BROADCASTING
         ):
-            self._add_age(family, labels, topic, places, now, known)
+            labels = samples.labels(broker=options.broker_name, topic=topic, group=name)
+            ages.append((families.age_of_exporter, labels, lag.committed))
+        for family, text, places in ages:
+            self._add_age(family, text, topic, places, now, known)
 
     def _add_age(
         self,
