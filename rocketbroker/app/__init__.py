@@ -15,7 +15,7 @@ The only package that imports the reactor.
   - L{systemd}: what systemd is told.
   - L{garbage}: when Python collects garbage.
   - L{descriptors}: how many connections the process may have.
-  - L{steadiness}: a reactor whose time only goes forward.
+  - L{steadiness}: a reactor whose time only goes forward, and its threads.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
   - L{command}: the C{rocketbroker} command; its verbs for a cluster are in
     L{rocketbroker.admin}.
