@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, final
 
-from rocketbroker.records.entries import ENTRY, FILLED_SIZE
+from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record_head import RecordHead
@@ -27,7 +27,6 @@ from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_
 from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Scan, tag_code_of
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
-from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
@@ -50,6 +49,9 @@ UNKNOWN_LEVEL_MS: Final = 1000
 #: The last time that an entry can hold; a corrupt store time may be near it.
 LAST_MS: Final = (1 << 63) - 1
 
+#: So many entries a start collects before they are written.
+ENTRY_BATCH_SIZE: Final = 200_000
+
 _LEVEL: Final = re.compile(rb"(?:\A|\x02)DELAY\x01(\d{1,9})(?=\x02|\Z)")
 
 
@@ -61,7 +63,6 @@ class Dispatcher:
     @ivar multi_dispatch: whether messages get entries in LMQs.
     @ivar bit_maps: gives the bit maps of these units, if a plug-in does.
     @ivar dispatched_ms: the store time of the last record entered.
-    @ivar gaps: how often the batches before one were not in its queue.
     @ivar offset_sequence: decides, during a start, on records whose queue offset is not
         the next; else they are entered at their own offset.
     """
@@ -102,7 +103,6 @@ class Dispatcher:
         self.multi_dispatch = False
         self.bit_maps: BitMaps | None = None
         self.dispatched_ms = 0
-        self.gaps = 0
         self.offset_sequence: OffsetSequence | None = None
 
     def dispatch(self, max_records: int) -> list[Arrival]:
@@ -224,31 +224,25 @@ class Dispatcher:
             if queue is None:
                 return
             self._known[topic, queue_id] = queue
-        if position < queue.from_position:
-            return
-        if position + size <= queue.max_position:
+        if position < queue.from_position or position + size <= queue.max_position:
             return
         if sys_flag & INNER_BATCH or queue.batch is not None:
             self._add_batch(queue, found)
             return
         pending = queue.pending
+        expected = queue.max_offset
         if pending:
             expected = queue.pending_offset + len(pending)
-            if offset != expected:
-                if self.offset_sequence is not None:
-                    for at, item in self.offset_sequence.decide(queue, found, expected):
-                        self.place(queue, at, item)
-                    return
-                self._write(queue)
-                pending.clear()
-                queue.pending_offset = offset
-        else:
-            expected = queue.max_offset
-            if offset != expected and self.offset_sequence is not None:
-                for at, item in self.offset_sequence.decide(queue, found, expected):
-                    self.place(queue, at, item)
-                return
+        if offset != expected and self.offset_sequence is not None:
+            for at, item in self.offset_sequence.decide(queue, found, expected):
+                self.place(queue, at, item)
+            return
+        if not pending:
             self._touched.append(queue)
+        elif offset != expected:
+            self._write(queue)
+            pending.clear()
+        if not pending:
             queue.pending_offset = offset
         if topic == SCHEDULE_TOPIC_BYTES:
             code = self._code(found)
@@ -266,26 +260,15 @@ class Dispatcher:
         RocketMQ, too, stores single messages of such a topic, and makes units of one
         message of them. A batch fits into no other queue.
         """
+        position, size, _, _, _, _, store_ms, properties = found
         batch, place = queue.batch, place_of(found)
         if batch is None or place is None:
             return
-        expected = batch.pending_next if batch.pending else queue.max_offset
-        if self.offset_sequence is None or place[0] == expected:
-            self._add_unit_of(queue, batch, found, place)
-            return
-        for each in self.offset_sequence.decide_unit(queue, found, place, expected):
-            self._add_unit_of(queue, batch, each, place_of(each) or place)
-
-    def _add_unit_of(
-        self, queue: Queue, batch: BatchUnits, found: RecordHead, place: tuple[int, int]
-    ) -> None:
-        """Collect a unit.
-
-        @param place: its first offset and its number of messages.
-        """
-        position, size, _, _, _, _, store_ms, properties = found
         base, messages = place
         expected = batch.pending_next if batch.pending else queue.max_offset
+        sequence = self.offset_sequence if base != expected else None
+        if sequence and not sequence.takes_unit(queue, found, base, expected):
+            return
         if batch.pending and base < expected:
             batch.enter()
             batch.pending = []
@@ -293,8 +276,6 @@ class Dispatcher:
             if queue not in self._touched:
                 self._touched.append(queue)
             batch.pending_base = base
-        if base > expected:
-            self.gaps += 1
         code = tag_code_of(properties)
         unit = BatchUnit(position, size, code, store_ms, base, messages)
         batch.pending.append(unit.encode())
@@ -324,7 +305,8 @@ class Dispatcher:
             if offset < expected:
                 continue
             if offset > expected:
-                self.gaps += 1
+                if self.offset_sequence is not None:
+                    self.offset_sequence.gaps += 1
                 if pending:
                     self._write(queue)
                     pending.clear()
@@ -355,16 +337,21 @@ class Dispatcher:
     def place(self, queue: Queue, offset: int, item: RecordHead | bytes) -> None:
         """Collect an entry, or that of a record, for a certain queue offset."""
         pending = queue.pending
-        if pending and offset != queue.pending_offset + len(pending):
-            self._write(queue)
+        is_full = len(pending) >= ENTRY_BATCH_SIZE
+        if pending and (is_full or offset != queue.pending_offset + len(pending)):
+            if offset > queue.pending_offset:
+                self._write(queue)
+            elif queue.extension is not None:
+                queue.extension.pending.clear()
             pending.clear()
         if not pending:
             if queue not in self._touched:
                 self._touched.append(queue)
             queue.pending_offset = offset
             if offset < queue.max_offset:
-                # The topic began again: the entries that were there are of no use.
-                queue.cut(offset)
+                # The topic began again. Its files are not cut yet: they may have the
+                # entries of the records that follow.
+                queue.set_offsets(min(offset, queue.min_offset), offset)
         if isinstance(item, bytes):
             position, size, code = ENTRY.unpack(item)
             size = 0 if size == FILLED_SIZE else size
@@ -384,17 +371,9 @@ class Dispatcher:
             queue.extension.add(len(queue.pending), code, ms, bit_map)
 
     def _write(self, queue: Queue) -> None:
-        if self.offset_sequence is not None:
-            settled = self.offset_sequence.settled(
-                queue, queue.pending_offset, queue.pending
-            )
-            if settled is None and queue.extension is None:
-                queue.enter(are_there=True)
-                return
-            queue.pending[:] = settled or queue.pending
         if queue.extension is not None:
             queue.pending[:] = queue.extension.enter(queue.pending)
-        queue.enter()
+        queue.enter(self.offset_sequence is not None and _are_there(queue))
 
     def enter(self) -> list[Arrival]:
         """Write the collected entries into their queues.
@@ -421,6 +400,16 @@ class Dispatcher:
             if queue.extension is not None:
                 queue.extension.pending.clear()
         self._touched.clear()
+
+
+def _are_there(queue: Queue) -> bool:
+    """Whether the files have the pending entries, from before a start."""
+    blob = b"".join(queue.pending)
+    start = queue.pending_offset * SIZE
+    if queue.files.read(start, len(blob)) != blob:
+        return False
+    queue.files.ends_at(start + len(blob))
+    return True
 
 
 def collect(drafts: list[Draft], touched: list[Queue]) -> None:

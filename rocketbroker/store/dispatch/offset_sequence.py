@@ -2,45 +2,37 @@
 """The sequence of queue offsets at a start: records whose offset is not the next one.
 
 While a start makes entries again from the log, the offsets of each queue go up by one.
-A record with another offset is one of these:
+Two rules decide on a record with another offset:
 
-  - The records before it are lost: they were corrupt, or the queue's files are gone.
-    The gap is filled.
-  - The topic was deleted and made again, so its offsets begin again at 0.
-  - A bit of its queue id, topic or queue offset was flipped; no CRC covers them. In the
-    wrong place it would hide the record that belongs there, or all of a queue.
+  - A greater one: records before it are lost, and the gap is filled. They were corrupt,
+    or a repair has put others in their place.
+  - A smaller one: the topic was deleted and made again. Its offsets begin at 0, or
+    later if its first records are lost.
 
-The decision uses, first, the entry that was there before the stop; then the number of
-bytes before the record that could not be read; then the next record of that queue.
-Until that has come, the record waits here.
+An empty queue begins with any offset, as the log may begin in the middle of it. Else
+the records that are lost must have had room between this record and the one before it
+in the queue: no CRC covers topic, queue id and queue offset of a record. One that says
+an impossible place is reported and passed over. One whose entry from before the stop
+stands where a record is expected keeps that place; each read checks it.
 
 The place of a record that is lost together with its entry is kept by a second entry of
 the record before it. Our readers pass over the second entry. RocketMQ's do not, but its
 consumers know messages by the offsets in them, and take the two for one. RocketMQ could
 not deal with an entry of no record: for a size that no record has it answers each pull
 there with an error, or passes over the rest of the segment.
-
-The units of a batch queue need not be dense, so there a greater offset does no harm. A
-smaller one would end the queue before messages that are there; it is believed if it is
-0, if the record before has an offset or a number of messages that is too great, or if
-the next record goes on from it.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, final
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, final
 
+from rocketbroker.records import batches
 from rocketbroker.records.entries import ENTRY, FILLED, FILLED_SIZE, SIZE
 from rocketbroker.records.queueunits import decode_batch
 from rocketbroker.records.record_head import LEAST_SIZE, RecordHead
-from rocketbroker.store.commitlog.batch_records import place_of
-from rocketbroker.store.commitlog.scanner import whole_record
-from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
-
-#: An entry that was never written.
-NOTHING: Final = bytes(SIZE)
 
 #: An offset, and the record that stands there, or only its entry.
 Placed: TypeAlias = tuple[int, RecordHead | bytes]
@@ -48,159 +40,88 @@ Placed: TypeAlias = tuple[int, RecordHead | bytes]
 
 @final
 class OffsetSequence:
-    """Decides on the records of one start.
+    """Decides on the records of one scan of the log.
 
-    @ivar files_replaced: whether files of queues were made again.
-    @ivar lost_bytes: how many of the scanned bytes could not be read.
-    @ivar gaps: how often the records before one were missing, for no known reason.
+    @ivar gaps: how often entries were missing whose records may stand before the start
+        of the scan.
+    @ivar has_restarted: whether the offsets of a queue began again.
     """
 
-    def __init__(self, segments: Segments, corruption_log: CorruptionLog) -> None:
-        self._segments = segments
+    def __init__(self, corruption_log: CorruptionLog, lowest: int, start: int) -> None:
+        """
+        @param lowest: where the log begins.
+        @param start: where the scan starts.
+        """
         self._corruption_log = corruption_log
-        self._waiting: dict[Queue, tuple[RecordHead, int]] = {}
-        self._behind: dict[Queue, RecordHead] = {}
-        self._leaps: dict[Queue, tuple[int, int]] = {}
-        self._confirmed: set[Queue] = set()
-        self.files_replaced = False
-        self.lost_bytes = 0
+        self._lowest = lowest
+        self._start = start
         self.gaps = 0
+        self.has_restarted = False
 
-    def begin(self) -> None:
-        """Begin a scan of the log."""
-        self._waiting.clear()
-        self._behind.clear()
-        self._leaps.clear()
-        self._confirmed.clear()
-        self.lost_bytes = 0
-        self.gaps = 0
-
-    def decide(self, queue: Queue, found: RecordHead, expected: int) -> list[Placed]:
+    def decide(
+        self, queue: Queue, found: RecordHead, expected: int
+    ) -> Iterable[Placed]:
         """The entries to make, in order, for a record whose queue offset is not
         C{expected}, the queue's next."""
         position, offset = found.position, found.queue_offset
-        if _entry_at(queue, offset)[0] == position:
-            return self._with_gap(queue, found, expected)
-        if _entry_at(queue, expected)[0] == position:
-            # Its entry stays as it was; readers check the record and pass over it.
-            self._pass(queue, found)
+        is_mine = _entry_at(queue, offset)[0] == position
+        stood, size = _entry_at(queue, expected)
+        if stood == position and not is_mine:
             return [(expected, queue.read(expected, 1))]
-        if offset == 0 and not self._is_confirmed(queue):
-            # The topic began again, and its entries are lost.
-            return [(offset, found)]
         is_empty = not queue.pending and queue.min_offset == queue.max_offset
-        if expected == 0 and self._has_entry_before(queue, found):
-            # Its first records stand in bytes that the scan passed over.
-            return self._with_gap(queue, found, expected)
-        if expected == 0 or (is_empty and offset > expected):
-            # The log begins in the middle of the queue.
+        # Else its first records stand in bytes that the scan passed over.
+        if is_empty and not self._lowest <= stood <= position - size:
             self.gaps += 1
             return [(offset, found)]
-        if is_empty and self.files_replaced and _is_unknown(queue, offset, expected):
-            # Its files were made again, without the entries that they had.
-            queue.set_offsets(offset, offset)
-            return [(offset, found)]
-        if 0 < offset - expected <= self.lost_bytes // LEAST_SIZE:
+        if is_mine or _has_room(queue, found, offset, expected, LEAST_SIZE):
+            self.has_restarted |= offset < expected
             return self._with_gap(queue, found, expected)
-        waiting, then = self._waiting.pop(queue, (None, 0))
-        if waiting is not None and then == expected:
-            if offset == waiting.queue_offset + 1:
-                self.gaps += offset > expected
-                return [(offset - 1, waiting), (offset, found)]
-            self._pass(queue, waiting)
-            if offset == expected + 1:
-                entry = ENTRY.pack(waiting.position, waiting.size, 0)
-                return [(expected, entry), (offset, found)]
-        self._waiting[queue] = found, expected
+        self._pass(queue, found)
         return []
 
-    def decide_unit(
-        self, queue: Queue, found: RecordHead, place: tuple[int, int], expected: int
-    ) -> list[RecordHead]:
-        """The same for a batch queue.
+    def takes_unit(
+        self, queue: Queue, found: RecordHead, base: int, expected: int
+    ) -> bool:
+        """Whether to enter a record into a batch queue, at its own offset, which is
+        not C{expected}. Units need not be dense, so a gap is not filled.
 
-        @param place: the offset of its first message, and how many it has.
-        @return: the records to enter, at their own offsets.
+        @param base: the offset of its first message.
         """
-        base, messages = place
-        before = self._behind.pop(queue, None)
-        if before is not None:
-            if _end_of(before) == base:
-                return [before, found]
-            self._pass(queue, before)
-        if base > expected:
-            self._leaps[queue] = base + messages, expected + messages
-            return [found]
-        if base == 0 or self._leaps.get(queue) == (expected, base):
-            return [found]
         batch = queue.batch
         assert batch is not None
         last = decode_batch(batch.pending[-1]) if batch.pending else batch.last()
-        if last is not None and last.base < base:
-            return [found]
-        self._behind[queue] = found
-        return []
+        self.gaps += base > expected
+        # One inside the batch before it shows that one's number of messages wrong.
+        is_right = last is None or last.base < base < expected
+        if is_right or _has_room(queue, found, base, expected, batches.LEAST_SIZE):
+            return True
+        self._pass(queue, found)
+        return False
 
-    def end(self, again: bool) -> None:
-        """Decide on the records that still wait, as no other record comes.
-
-        @param again: whether more of the log can be scanned; it is to be done if
-            C{gaps} is not 0.
-        """
-        for queue, found in self._behind.items():
-            self._pass(queue, found)
-        self._behind.clear()
-        waiting, self._waiting = self._waiting, {}
-        for queue, (found, expected) in waiting.items():
-            if found.queue_offset > expected and again:
-                self.gaps += 1
-            else:
-                self._pass(queue, found)
-
-    def _is_confirmed(self, queue: Queue) -> bool:
-        """Whether the entries that were made so far were in the files already."""
-        blob = b"".join(queue.pending)
-        return queue in self._confirmed or (
-            bool(blob)
-            and queue.files.read(queue.pending_offset * SIZE, len(blob)) == blob
-        )
-
-    def _has_entry_before(self, queue: Queue, found: RecordHead) -> bool:
-        """Whether the first entry from before the stop leads to a place in the log
-        before a record, and the lost bytes explain the records between."""
-        files = queue.files.all
-        first = files[0].start // SIZE if files else found.queue_offset
-        if not 0 < found.queue_offset - first <= self.lost_bytes // LEAST_SIZE:
-            return False
-        at, size = _entry_at(queue, first)
-        return self._segments.all[0].start <= at and at + size <= found.position
-
-    def _with_gap(self, queue: Queue, found: RecordHead, expected: int) -> list[Placed]:
+    def _with_gap(
+        self, queue: Queue, found: RecordHead, expected: int
+    ) -> Iterator[Placed]:
         """A record, and before it an entry for each that could not be read: the entry
         that was there, or one that keeps the place."""
-        placed: list[Placed] = []
         position, offset = found.position, found.queue_offset
-        behind = queue.pending_end if queue.pending else queue.max_position
-        if queue.pending:
-            before = queue.pending[-1]
-        else:
-            before = queue.read(expected - 1, 1) if expected > 0 else b""
-        if len(before) < SIZE or before == NOTHING:
+        behind = _end_of(queue)
+        is_first = behind <= self._start
+        before = queue.pending[-1] if queue.pending else b""
+        if not before and expected > 0:
+            before = queue.read(expected - 1, 1)
+        if not any(before):
             before = FILLED
-        files = queue.files.all
-        # Nothing is kept before the first file: these records are gone from the log.
-        first = files[0].start // SIZE if files else 0
-        for at in range(max(expected, first), offset):
+        for at in range(expected, offset):
             stood, size = _entry_at(queue, at)
+            self.gaps += is_first and stood < 0
             if behind <= stood and stood + size <= position:
                 behind = stood + size
                 before = queue.read(at, 1)
-                placed.append((at, before))
+                yield at, before
             else:
                 stood, size, _ = ENTRY.unpack(before)
-                placed.append((at, ENTRY.pack(stood, size, 0)))
-        placed.append((offset, found))
-        return placed
+                yield at, ENTRY.pack(stood, size, 0)
+        yield offset, found
 
     def _pass(self, queue: Queue, found: RecordHead) -> None:
         self._corruption_log.note(
@@ -210,62 +131,24 @@ class OffsetSequence:
             "which does not fit the records beside it; it is passed over.",
         )
 
-    def settled(
-        self, queue: Queue, offset: int, entries: list[bytes]
-    ) -> list[bytes] | None:
-        """The entries to write from an offset on. An entry that is there already stays
-        if its record is whole and has that queue offset.
 
-        @return: None if all are there already.
-        """
-        size = len(entries) * SIZE
-        old = queue.files.read(offset * SIZE, size)
-        if old == b"".join(entries):
-            self._confirmed.add(queue)
-            queue.files.ends_at(offset * SIZE + size)
-            return None
-        if not any(old):
-            return entries
-        kept = list(entries)
-        for at in range(len(old) // SIZE):
-            before = old[at * SIZE : (at + 1) * SIZE]
-            position = ENTRY.unpack(before)[0]
-            if position == ENTRY.unpack(entries[at])[0]:
-                continue
-            if self._leads(queue, offset + at, before):
-                kept[at] = before
-                other = ENTRY.unpack(entries[at])[0]
-                self._corruption_log.note(
-                    other,
-                    f"The record at position {other} has the queue offset "
-                    f"{offset + at} of {queue.topic}/{queue.queue_id}, which is that "
-                    f"of the one at position {position}; it is passed over.",
-                )
-        return kept
+def _has_room(
+    queue: Queue, found: RecordHead, offset: int, expected: int, least: int
+) -> bool:
+    """Whether the messages that are missing before a record could stand between it and
+    the one before it.
 
-    def _leads(self, queue: Queue, offset: int, entry: bytes) -> bool:
-        """Whether an entry leads to a whole record with that queue offset."""
-        position, size, _ = ENTRY.unpack(entry)
-        found = whole_record(self._segments, position, size)
-        wanted = size, queue.topic_bytes, queue.queue_id, offset
-        return found is not None and found[1:5] == wanted
+    @param offset: that of its first message.
+    @param least: the bytes of the smallest message.
+    """
+    missing = offset - expected if offset > expected else offset
+    return missing * least <= found.position - _end_of(queue)
 
 
-def _end_of(found: RecordHead) -> int:
-    """The offset behind the last message of a record in a batch queue."""
-    base, messages = place_of(found) or (-1, 0)
-    return base + messages
-
-
-def _is_unknown(queue: Queue, offset: int, end: int) -> bool:
-    """Whether the entries from an offset on are only copies of the one before."""
-    if not 0 < offset < end:
-        return False
-    ends = [queue.read(at, 1) for at in (offset - 1, end - 1)]
-    return ends[1] == FILLED or (
-        len(ends[0]) == SIZE == len(ends[1])
-        and ENTRY.unpack(ends[0])[:2] == ENTRY.unpack(ends[1])[:2]
-    )
+def _end_of(queue: Queue) -> int:
+    """Where the last record ends that was entered into a queue, or is about to be."""
+    pending = queue.pending if queue.batch is None else queue.batch.pending
+    return queue.pending_end if pending else queue.max_position
 
 
 def _entry_at(queue: Queue, offset: int) -> tuple[int, int]:
@@ -283,16 +166,10 @@ def keep_places(queue: Queue, end: int) -> None:
 
     @param end: where the log ends.
     """
-    offset = queue.max_offset
-    behind = queue.max_position
-    if queue.files.ends_at(offset * SIZE):
+    if queue.files.ends_at(queue.max_offset * SIZE):
         return
-    while True:
-        position, size = _entry_at(queue, offset)
-        if size < LEAST_SIZE or position < behind or position + size > end:
-            break
-        behind = position + size
-        offset += 1
-    if offset > queue.max_offset:
-        queue.set_offsets(queue.min_offset, offset)
-        queue.max_position = behind
+    position, size = _entry_at(queue, queue.max_offset)
+    while size >= LEAST_SIZE and queue.max_position <= position <= end - size:
+        queue.set_offsets(queue.min_offset, queue.max_offset + 1)
+        queue.max_position = position + size
+        position, size = _entry_at(queue, queue.max_offset)

@@ -16,11 +16,7 @@ from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import NOTHING, Scan
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.corruption_log import CorruptionLog
-from rocketbroker.store.dispatch.dispatcher import Dispatcher
-from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
-
-#: So many entries are collected before they are written.
-ENTRY_BATCH_SIZE: Final = 200_000
+from rocketbroker.store.dispatch.dispatcher import ENTRY_BATCH_SIZE, Dispatcher
 
 _MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
 
@@ -38,18 +34,15 @@ class LogScan:
         segments: Segments,
         dispatcher: Dispatcher,
         check_crc: int,
-        sequence: OffsetSequence,
         corruption: CorruptionLog,
     ) -> None:
         """
         @param check_crc: which CRCs of a record are checked; see
             L{rocketbroker.store.commitlog.scanner.parse}.
-        @param sequence: its C{lost_bytes} are counted up.
         """
         self._segments = segments
         self._dispatcher = dispatcher
         self._check_crc = check_crc
-        self._sequence = sequence
         self._corruption = corruption
         self._held: RecordHead | None = None
         self._collected = 0
@@ -83,7 +76,6 @@ class LogScan:
         if behind > 0:
             if scan.is_refused:
                 self._corruption.note_lost(position, behind)
-            self._sequence.lost_bytes += behind - position
             self._corruption.note(
                 position,
                 f"No record can be read at position {position}: {scan.broken}. The "

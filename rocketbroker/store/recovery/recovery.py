@@ -144,7 +144,6 @@ class Recovery:
         self._mark_unclean = mark_unclean
         self._clean = clean
         self._trust = Trust.ALL if clean else Trust.BEFORE_START
-        self._sequence = OffsetSequence(segments, corruption)
         self._scan: Scan | None = None
         self._start = 0
         self._end = 0
@@ -186,7 +185,6 @@ class Recovery:
         """Make all queues again: now or, if this start is killed, by the next one."""
         if self._trust is not Trust.NONE:
             self._trust = Trust.NONE
-            self._sequence.files_replaced = True
             self._mark_unclean()
             self._checkpoint.forget_times()
 
@@ -363,7 +361,6 @@ class Recovery:
         @param cut: remove the entries that follow; but not at once, other than in batch
             queues, as the old entries are needed while the log is scanned.
         """
-        self._dispatcher.gaps = 0
         lowest = self._segments.all[0].start
         known, left = self._clean_shutdown, self._positions.left
         for queue in self._table.all():
@@ -381,25 +378,20 @@ class Recovery:
     def _scan_log(self) -> Phase:
         first, trust = self._segments.all[0].start, self._trust
         replaced = self._table.replaced
-        sequence = self._dispatcher.offset_sequence = self._sequence
-        sequence.begin()
-        stand_ins = sum(each.is_missing for each in self._segments.all)
-        sequence.lost_bytes = self._segments.size * stand_ins
+        sequence = OffsetSequence(self._corruption, first, self._start)
+        self._dispatcher.offset_sequence = sequence
         if trust is not Trust.ALL:
             self._dispatcher.know(self._table.all())
         scan = LogScan(
-            self._segments,
-            self._dispatcher,
-            self._check_crc,
-            sequence,
-            self._corruption,
+            self._segments, self._dispatcher, self._check_crc, self._corruption
         )
         self._scan = scan.run(self._start, trust is Trust.ALL, self.zeroed)
-        sequence.end(self._start > first)
         self._dispatcher.offset_sequence = None
         self._records, self.last_store_ms = scan.records, scan.last_store_ms
-        gaps = sequence.gaps or self._dispatcher.gaps
-        if self._start > first and (gaps or self._trust is not trust):
+        if sequence.has_restarted and trust is Trust.ALL:
+            # Behind the entries of a new topic may be those of the one before.
+            self._trust = Trust.BEFORE_START
+        if self._start > first and (sequence.gaps or self._trust is not trust):
             self.report.append(
                 f"Queue entries before position {self._start} are missing; they are "
                 f"made again from position {first}."
