@@ -16,6 +16,7 @@ docs/facts/store.md 7 and 8.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Final, TypeAlias, final
 
@@ -98,6 +99,7 @@ class Matching:
     """One queue.
 
     @ivar last: the offset of the last record of it in the log, -1 before the first.
+    @ivar holes: offsets that no record has: the first, and the one behind the last.
     @ivar exists: whether the queue has files.
     @ivar first: its first offset.
     @ivar end: the offset behind its last entry, when the walk began.
@@ -122,6 +124,7 @@ class Matching:
         "end",
         "exists",
         "first",
+        "holes",
         "last",
         "missing",
         "next",
@@ -143,6 +146,7 @@ class Matching:
         self.codes = TagCodes(reader, topic, queue_id)
         self.wrong: list[tuple[int, str, int, str]] = []
         self.last = -1
+        self.holes: list[tuple[int, int]] = []
         self.next = self.first
         self.dropped = 0
         self.unlisted = 0
@@ -236,6 +240,16 @@ class Matching:
             self._at += SIZE
             self.next += 1
             yield self.next - 1, found
+
+    def keeps_place(self, offset: int, entry: Entry) -> bool:
+        """Whether an entry is a second one of the record before, in the place of one
+        that is lost; see L{rocketbroker.store.dispatch.offset_sequence}."""
+        if not any(first <= offset < end for first, end in self.holes):
+            return False
+        with contextlib.suppress(StoreError):
+            blob = self._reader.entry_bytes(self._topic, self._queue_id, offset - 1)
+            return len(blob) >= SIZE and ENTRY.unpack_from(blob)[:2] == entry[:2]
+        return False
 
     def _fill(self, offset: int) -> None:
         """Read entries from one on.

@@ -150,6 +150,7 @@ class QueueVerification:
             text = f"offset {offset} stands behind {last}"
             if offset > last + 1:
                 text = f"offsets {last + 1} to {offset - 1} have no record"
+                matching.holes.append((last + 1, offset))
             offsets = last + 1, offset
             self._report_record("order", topic, queue_id, position, text, offsets)
         if offset <= last:
@@ -233,7 +234,7 @@ class QueueVerification:
                 # Its record came after the walk, or the next start removes it.
                 continue
             why = self._wrong(topic, queue_id, offset, entry, matching.codes)
-            if why:
+            if why and not matching.keeps_place(offset, entry):
                 what = f"entry {offset} (position {entry[0]}, size {entry[1]})"
                 self._report_entry(topic, queue_id, offset, f"{what}: {why}")
         if matching.dropped:

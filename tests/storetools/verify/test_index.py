@@ -196,7 +196,10 @@ class IndexVerificationTests(SynchronousTestCase):
             )
             self.assertIn(f"messages from position 0 to {begin}:", remark.text)
             reader = StoreReader(self.disk, ROOT)
-            off = IndexVerification(reader, SLOTS, NUMBERS, faults.append, print, True)
+            entries: list[int] = []
+            off = IndexVerification(
+                reader, SLOTS, NUMBERS, faults.append, entries.append, True
+            )
             off.run()
             reader.close()
             self.assertEqual((off.remarks, faults), ([], []))

@@ -184,6 +184,19 @@ class VerificationTests(SmallStore):
         self.assertIn("offsets 3 to 3 have no record", faults[1].text)
         self.assertEqual(faults[2].position, 3 * SIZE)
 
+    def test_keptPlace(self) -> None:
+        """A second entry of the record before is no fault where a record is lost, as a
+        start makes it; elsewhere it is one."""
+        self.store.close()
+        position, size = self.position(3)
+        self.change(LOG, position, bytes(size))
+        entries = self.disk.read(QUEUE)
+        self.change(QUEUE, 3 * SIZE, entries[2 * SIZE : 3 * SIZE])
+        self.assertEqual([each.kind for each in self.walk()[1]], ["record", "order"])
+        self.change(QUEUE, 5 * SIZE, entries[4 * SIZE : 5 * SIZE])
+        (_, _, fault) = self.walk()[1]
+        self.assertEqual((fault.kind, fault.position), ("entry", 5 * SIZE))
+
     def test_lastOfASegment(self) -> None:
         """A broken filler, or record before one, is reported with all that it hides."""
         self.store.close()
