@@ -29,6 +29,7 @@ from rocketbroker.broker.metadata.message_request_mode import MessageRequestMode
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
+from rocketbroker.broker.pull.cold_flow import ColdFlow
 from rocketbroker.broker.pull.long_polling import LongPolling
 from rocketbroker.broker.pull.pull import Pulling
 from rocketbroker.broker.pull.pull_checks import PullChecks
@@ -133,6 +134,7 @@ class Parts:
             self.transactions,
             self.pull_checks,
             self.broadcasts,
+            self.cold_flow,
             self.pulling,
             self.slow_groups,
             *self.waiting_requests,
@@ -355,12 +357,14 @@ class Parts:
             options,
             env.clock.seconds,
         )
+        self.cold_flow = ColdFlow(self.settings, env.clock.seconds, env.wall_ms)
         self.pulling = Pulling(
             store,
             self.pull_checks,
             self.offsets,
             self.broadcasts,
             self.long_polling,
+            self.cold_flow,
             options,
             self.settings.store,
             self.scheduler.dispatch,
@@ -480,6 +484,7 @@ class Parts:
             self.diagnosis,
             self.cleanup,
             self._delay_offsets,
+            self.cold_flow,
             self.assignment,
             self.services,
             ConsumerInfo(

@@ -204,6 +204,8 @@ class BrokerOptions(KeyedOptions):
         "enable_mixed_message_type": "allow topics of the type MIXED",
         "enable_split_registration": "topics are registered in parts",
         "split_registration_size": "topics in a part",
+        "cg_cold_read_threshold": "cold data that a group may read in 5 s",
+        "global_cold_read_threshold": "the same of all groups together",
         "config_black_list": "keys that no request may change",
         "clear_retry_topic_when_delete_topic": "retry topics of POP go with the topic",
         "enable_create_sys_group": "groups with system names may be created",
@@ -235,6 +237,8 @@ class BrokerOptions(KeyedOptions):
             "ms",
         ),
         "broadcast_offset_expire_second": "s",
+        "cg_cold_read_threshold": "bytes",
+        "global_cold_read_threshold": "bytes",
         "broadcast_offset_expire_max_second": "s",
         "max_error_rate_of_bloom_filter": "percent",
     }
@@ -440,8 +444,8 @@ class BrokerOptions(KeyedOptions):
     estimate_accumulation: bool = True
     cold_ctr_strategy_enable: bool = False
     use_pid_cold_ctr_strategy: bool = True
-    cg_cold_read_threshold: int = 3145728
-    global_cold_read_threshold: int = 104857600
+    cg_cold_read_threshold: int = running(3145728)
+    global_cold_read_threshold: int = running(104857600)
     enable_single_topic_register: bool = running(False)
     enable_mixed_message_type: bool = running(False)
     enable_split_registration: bool = running(False)

@@ -124,6 +124,7 @@ class StoreOptions(KeyedOptions):
         "check_crc_on_recover": "check bodies when recovering",
         "enabled_append_prop_crc": "give each record a CRC of all of it",
         "force_verify_prop_crc": "check that, too, when recovering",
+        "cold_data_flow_control_enable": "who reads much cold data is slowed",
         "max_transfer_bytes_on_message_in_memory": "most bytes of a pull",
         "max_transfer_count_on_message_in_memory": "most messages of a pull",
         "max_transfer_bytes_on_message_in_disk": "most bytes of a pull of old messages",
@@ -375,7 +376,7 @@ class StoreOptions(KeyedOptions):
     async_learner: bool = False
     max_consume_queue_scan: int = 20000
     sample_count_threshold: int = 5000
-    cold_data_flow_control_enable: bool = False
+    cold_data_flow_control_enable: bool = running(False)
     cold_data_scan_enable: bool = False
     data_read_ahead_enable: bool = True
     timer_cold_data_check_interval_ms: int = 60000

@@ -26,6 +26,7 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
+from rocketbroker.broker.pull.cold_flow import ColdFlow
 from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
 from rocketbroker.broker.pull.pull_checks import (
     COMMIT,
@@ -126,6 +127,7 @@ class Pulling:
         offsets: OffsetTable,
         broadcasts: BroadcastOffsets,
         long_polling: LongPolling,
+        cold_flow: ColdFlow,
         options: BrokerOptions,
         store_options: StoreOptions,
         dispatch: Callable[[], None],
@@ -149,6 +151,7 @@ class Pulling:
         self._offsets = offsets
         self._broadcasts = broadcasts
         self._long_polling = long_polling
+        self._cold_flow = cold_flow
         self._options = options
         self._ordinary = ordinary_messages(store_options)
         self._dispatch = dispatch
@@ -314,8 +317,9 @@ class Pulling:
 
     def _read_cold(self, pull: Pull, first: bool) -> None:
         """Read in a thread."""
-        if self.cold >= MAX_COLD:
-            self._refuse(pull, SystemBusy(OVERLOAD))
+        error = self._cold_flow.refusal(pull.route.group)
+        if error is not None or self.cold >= MAX_COLD:
+            self._refuse(pull, error or SystemBusy(OVERLOAD))
             return
         self._cold_since[pull] = self._seconds()
         self.cold_pulls += 1
@@ -331,6 +335,7 @@ class Pulling:
                 # Many were read at once, and peers do not take their answers.
                 self._ask_again(pull)
             else:
+                self._cold_flow.read(pull.route.group, result.size)
                 self._found(pull, result, first)
 
         done = self._in_thread(lambda: self._read(pull))
