@@ -53,6 +53,7 @@ PLAIN: Final = [
         (r"\(MQClientAPIImpl.java:\d+\)", ""),
         (r"(?<=spentTimeMills=)\d+", "{ms}"),
         (r'"array": "[^"]*"', "{bytes}"),
+        (r'(?<="sum": )\d+|(?<="spentTimeMills": )\d+', "{count}"),
         # What statsAll counts of a day, and what it takes from a table that is made
         # each ten seconds.
         (r"(?m)(\{n\}) +\d+(?: +\d+| +NO_CONSUMER)?$", r"\1 {count}"),
@@ -222,7 +223,8 @@ class Tool:
         text = MAP.sub(sorted_map, text)
         for pattern, instead in PLAIN:
             text = pattern.sub(instead, text)
-        lines = [each.rstrip() for each in text.splitlines() if each.strip()]
+        # Columns are as wide as what is in them.
+        lines = [" ".join(each.split()) for each in text.splitlines() if each.strip()]
         if name in FIGURES:
             lines = [each.partition(":")[0].strip() for each in lines]
         if name in ENDLESS:
@@ -284,9 +286,11 @@ class Tool:
         words: dict[str, Any] = {"names": seat.names}
         name = seat.folder.name
         self.java("producer", name=f"P-{name}", group=f"P{suffix}", **words)
-        self.java("consumer", name=name, group=group, topic=read, **words)
         for number in range(3):
             self.java.send(f"P-{name}", read, b"x%d" % number)
+        # It gets all of them by its first pull: later ones would bring its offset.
+        visible(side, read, 3)
+        self.java("consumer", name=name, group=group, topic=read, **words)
         assert len(self.java.received(name, 3)) == 3
         # The member would do that within ten seconds, or twenty.
         self._commit(side, group, read, 3)
