@@ -345,10 +345,7 @@ class Pulling:
         self._log.failure("A pull could not be answered.", failure=failure)
 
     def _found(self, pull: Pull, result: ReadResult, first: bool) -> None:
-        """Commit, then answer or hold.
-
-        @param first: whether the pull has just come: committed once, held once.
-        """
+        """Commit and hold a pull that has just come (C{first}), or answer it."""
         fields, route = pull.fields, pull.route
         offset = fields.queueOffset
         assert type(offset) is int
