@@ -19,7 +19,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from rocketbroker.broker.admin.administration import administration
+from rocketbroker.broker.admin.administration import administration, runtime_info
 from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.services import (
@@ -51,6 +51,7 @@ PRODUCER_SILENCE_SECONDS: Final = 120.0
 class Broker(Parts):
     """A broker.
 
+    @ivar runtime_info: its state in figures.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -66,7 +67,9 @@ class Broker(Parts):
         super().__init__(env, settings, port)
         self.main = ResponderTable()
         self.vip = ResponderTable()
-        for part in (*self.responders(), *administration(self, env)):
+        self.runtime_info = runtime_info(self, env)
+        administrators = (self.runtime_info, *administration(self, env))
+        for part in (*self.responders(), *administrators):
             part.register(self.main)
             part.register(self.vip)
         self.pulling.register(self.main)

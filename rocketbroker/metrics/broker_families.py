@@ -27,6 +27,7 @@ from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.exporter_families import ExporterFamilies
+from rocketbroker.metrics.exporter_runtime import add_runtime
 from rocketbroker.metrics.failures import add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.process_families import add_process, read_process
@@ -145,7 +146,7 @@ class BrokerFamilies:
                 await self._in_thread(partial(self._lags.read, batch))
             await run(self._lags.add_ages(self._wall_ms()))
         oldest = -1
-        if options.enable_message_store_metrics:
+        if options.enable_message_store_metrics or options.metrics_exporter_names:
             oldest = await self._in_thread(partial(first_store_time, broker.store))
         process = await self._in_thread(read_process)
         await run(self._add_topics_and_groups(samples))
@@ -190,6 +191,8 @@ class BrokerFamilies:
             add_services(samples, broker.services)
             add_limits(samples, broker)
             add_followers(samples, broker)
+        if options.metrics_exporter_names:
+            add_runtime(samples, broker, oldest)
         for name, group in self._ports.items():
             add_port(samples, name, group, options.enable_remoting_metrics)
         calls = self._broker.services.calls.values()

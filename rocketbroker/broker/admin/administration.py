@@ -19,6 +19,20 @@ from rocketbroker.broker.parts import Parts
 from rocketbroker.files.settings_file import SettingsFile
 
 
+def runtime_info(parts: Parts, environment: BrokerEnvironment) -> RuntimeInfo:
+    """The figures of a broker."""
+    return RuntimeInfo(
+        parts.running,
+        parts.store,
+        parts.statistics,
+        parts.group_commit,
+        parts.pulling,
+        environment.wall_ms,
+        parts.administrators.before_threads(environment.in_thread),
+        [parts.schedule.figures, parts.log_subscribers.figures],
+    )
+
+
 def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
     """The parts that show and change the others on request."""
     settings, store, running = parts.settings, parts.store, parts.running
@@ -62,16 +76,6 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             SettingsFile(environment.files, settings.changes_path()),
             parts.registration.announced,
             environment.in_thread,
-        ),
-        RuntimeInfo(
-            running,
-            store,
-            parts.statistics,
-            parts.group_commit,
-            parts.pulling,
-            environment.wall_ms,
-            in_thread,
-            [parts.schedule.figures, parts.log_subscribers.figures],
         ),
         StatsViews(parts.keyed_stats),
         *about_consumers(parts, environment),

@@ -11,7 +11,7 @@ the next change of any group.
 RocketMQ notes a distance at each pull. Here it is worked out every three minutes, from
 where the groups that have pulled meanwhile would go on.
 
-docs/facts/broker.md 3.2.
+docs/facts/broker.md 5.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ not. Here an operator reads one log, so a line stands for trouble: requests of w
 first has waited for L{SLOW_MS}, looked at each second, and messages that are not
 dispatched, looked at each minute. The words are RocketMQ's, as scripts look for them.
 
-docs/facts/broker.md 3.2.
+docs/facts/broker.md 5.
 """
 
 from __future__ import annotations
