@@ -8,8 +8,8 @@ that is slow and for how long:
   - sends that wait for the disk, by number (sendThreadPoolQueueCapacity, as in
     RocketMQ's queue of sends) and by bytes (L{MAX_WAITING_BYTES}): they are memory;
   - I{the flush is stalled}: the oldest of them has waited longer than
-    osPageCacheBusyTimeOutMills. One more would wait for that flush and for its own,
-    which is longer than clients wait;
+    osPageCacheBusyTimeOutMills, or all of them will take the disk longer. One more
+    would wait for that flush and for its own, which may be longer than clients wait;
   - I{what is not flushed}, with ASYNC_FLUSH: rocketbrokerMaxUnflushedBytes. It is what
     a power loss takes and what a stop waits for; beyond the kernel's own limit each
     append waits for the disk, and everybody with it;
@@ -142,6 +142,6 @@ class Overload:
             return Refusal(OVERLOADED, SystemBusy(f"{OVERLOAD}, {stage}"))
         if group_commit.waiting_bytes >= MAX_WAITING_BYTES:
             return Refusal(OVERLOADED, SystemBusy(f"{BROKER_BUSY}, {stage}"))
-        if waited_ms > self._busy_ms:
+        if max(waited_ms, group_commit.expected_ms()) > self._busy_ms:
             return Refusal(FLUSH_STALLED, SystemBusy(f"{BROKER_BUSY}, {stage}"))
         return None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Final, TypeAlias, final
 
 from twisted.internet.defer import Deferred
@@ -30,6 +31,10 @@ from rocketbroker.wire.codes import ResponseCode
 
 #: Called with a group of drafts and the response code that became of their wait.
 Settle: TypeAlias = Callable[[list[Draft], int], None]
+
+#: A flush of less tells how long the disk takes to answer, and not how fast it is; and
+#: for less nobody is kept waiting.
+MEASURED_BYTES: Final = 1 << 20
 
 #: How long to wait after a flush that failed: a disk that refuses is not asked in a
 #: busy loop, and one that recovers is noticed soon.
@@ -93,6 +98,9 @@ class GroupCommit:
         self._timer: IDelayedCall | None = None
         self._retry: IDelayedCall | None = None
         self._observers: list[Callable[[], None]] = []
+        self._begun_at = 0.0
+        self._bytes_before = 0
+        self._bytes_per_second = inf
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on; who waits already keeps his time."""
@@ -104,6 +112,12 @@ class GroupCommit:
             return 0
         begun = self._groups[0].begun
         return max(0, int((self._clock.seconds() - begun) * 1000))
+
+    def expected_ms(self) -> int:
+        """How many ms the disk will take for all that waits, as fast as it was."""
+        if self.waiting_bytes <= MEASURED_BYTES:
+            return 0
+        return int(self.waiting_bytes / self._bytes_per_second * 1000)
 
     def on_flush(self, observer: Callable[[], None]) -> None:
         """Call C{observer} after each flush that succeeded."""
@@ -164,6 +178,8 @@ class GroupCommit:
     def _start(self) -> None:
         self._in_flight = True
         self._again = False
+        self._begun_at = self._clock.seconds()
+        self._bytes_before = self._store.flushed_position
         done = self._in_thread(self._store.flush)
         done.addCallbacks(self._flushed, self._failed)
         done.addErrback(self._broken)
@@ -171,6 +187,10 @@ class GroupCommit:
     def _flushed(self, position: int) -> None:
         self._in_flight = False
         self.flushes += 1
+        size = position - self._bytes_before
+        seconds = self._clock.seconds() - self._begun_at
+        if size >= MEASURED_BYTES:
+            self._bytes_per_second = size / seconds if seconds > 0 else inf
         self._release(position)
         for observer in self._observers:
             observer()
