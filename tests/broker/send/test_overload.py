@@ -7,7 +7,7 @@ from typing import Any, cast
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.send.overload import FORGET_SECONDS, MAX_WAITING_BYTES
-from rocketbroker.broker.storage import group_commit
+from rocketbroker.broker.storage.group_commit import MEASURED_BYTES
 from rocketbroker.errors import SystemBusy
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from tests.broker.rig import Rig, send_ext
@@ -141,11 +141,15 @@ class OverloadTests(SynchronousTestCase):
     def test_flushWillTakeLong(self) -> None:
         """So it is when the disk will take longer than that for what waits, as fast as
         it was the last time."""
-        self.patch(group_commit, "MEASURED_BYTES", 1000)
-        rig = self.make(threads=True, flushDiskType="SYNC_FLUSH")
+        rig = self.make(
+            threads=True,
+            flushDiskType="SYNC_FLUSH",
+            mappedFileSizeCommitLog=str(16 << 20),
+        )
+        body = bytes(MEASURED_BYTES)
         for count in (1, 3):
             for _ in range(count):
-                self.assertTrue(rig.hot(SEND, send_ext(), b"x" * 1900))
+                self.assertTrue(rig.hot(SEND, send_ext(), body))
             rig.batcher.flush()
             if count == 1:
                 rig.clock.advance(0.5)
@@ -154,7 +158,7 @@ class OverloadTests(SynchronousTestCase):
         self.assertEqual(rig.batcher.refused["flush_stalled"], 1)
         rig.threads.run()
         for _ in range(3):
-            self.assertTrue(rig.hot(SEND, send_ext(), b"x" * 1900))
+            self.assertTrue(rig.hot(SEND, send_ext(), body))
         rig.batcher.flush()
         self.assertTrue(self.is_taken(rig))
 
