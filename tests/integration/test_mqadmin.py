@@ -26,6 +26,12 @@ from tests.integration.sidebyside import Pair
 
 VERSIONS: Final = ("5.3.3", "4.9.7")
 
+#: Neither broker refuses a send because the machine has no time for it.
+PATIENT: Final = {
+    "brokerFastFailureEnable": "false",
+    "osPageCacheBusyTimeOutMills": 60_000,
+}
+
 #: How many commands 5.3.3 has, and how many of them work here.
 COMMANDS: Final = 89
 WORKING: Final = 60
@@ -136,7 +142,7 @@ class MqadminTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Java's broker and name server, and ours."""
-        self.pair = Pair("5.3.3", java_names=True)
+        self.pair = Pair("5.3.3", java_names=True, **PATIENT)
         self.addCleanup(self.pair.stop)
         self.pair.start()
 
