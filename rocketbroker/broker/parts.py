@@ -50,7 +50,7 @@ from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
-from rocketbroker.broker.stats.watermarks import Waiting, Watermarks
+from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
 from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
@@ -423,6 +423,7 @@ class Parts:
             (
                 Waiting("Send", lambda: commit.waiting, commit.waiting_ms),
                 Waiting("Pull", lambda: pulling.cold, pulling.cold_since_ms),
+                *of_families(self.waiting_requests),
             ),
         )
 

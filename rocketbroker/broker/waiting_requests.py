@@ -75,6 +75,7 @@ class _Wait:
 class WaitingRequests:
     """The requests of one family that wait to be begun.
 
+    @ivar code: one request code of the family.
     @ivar limit: how long they may, in seconds.
     @ivar refused: how many were refused.
     """
@@ -87,14 +88,25 @@ class WaitingRequests:
         """
         self.refused = 0
         self._clock = clock
-        self._code = code
+        self.code = code
         self._waits: deque[_Wait] = deque()
         self._timer: IDelayedCall | None = None
         self.configure(settings)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self.limit = wait_limit(settings.broker, self._code)
+        self.limit = wait_limit(settings.broker, self.code)
+
+    def size(self) -> int:
+        """How many wait now."""
+        return sum(bool(each.claim) for each in self._waits)
+
+    def waiting_ms(self) -> int:
+        """For how many ms the first of them has waited; 0 if none does."""
+        for wait in self._waits:
+            if wait.claim:
+                return max(0, int((self._clock.seconds() - wait.since) * 1000))
+        return 0
 
     def before_threads(self, in_thread: InThread) -> InThread:
         """Like C{in_thread}, but a function that waits too long is not run.
@@ -164,8 +176,7 @@ class WaitingRequests:
     def _refuse(self, wait: _Wait) -> None:
         self.refused += 1
         waited_ms = round((self._clock.seconds() - wait.since) * 1000)
-        size = sum(bool(each.claim) for each in self._waits)
-        remark = busy_remark(TIMEOUT, waited_ms, size, wait.stage)
+        remark = busy_remark(TIMEOUT, waited_ms, self.size(), wait.stage)
         wait.done.errback(SystemBusy(remark))
 
     def _ended(self, wait: _Wait, result: object) -> None:

@@ -79,6 +79,24 @@ class ThreadTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(done), 7)
         self.assertEqual(self.waiting.refused, 0)
 
+    def test_sizes(self) -> None:
+        """How many wait, and how long the first of them has: one that has begun does
+        not wait."""
+        self.assertEqual((self.waiting.size(), self.waiting.waiting_ms()), (0, 0))
+        seen = []
+
+        def look() -> None:
+            seen.append((self.waiting.size(), self.waiting.waiting_ms()))
+
+        self.in_thread(look)
+        self.clock.advance(2)
+        self.in_thread(lambda: None)
+        self.clock.advance(0.5)
+        self.assertEqual((self.waiting.size(), self.waiting.waiting_ms()), (2, 2500))
+        self.threads.run()
+        self.assertEqual(seen, [(1, 500)])
+        self.assertEqual((self.waiting.size(), self.waiting.waiting_ms()), (0, 0))
+
     def test_atOnce(self) -> None:
         """Work that is done at once leaves nothing behind."""
         done = self.waiting.before_threads(at_once)(lambda: 7)

@@ -11,12 +11,13 @@ docs/facts/broker.md 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, final
 
 from twisted.logger import Logger
 
 from rocketbroker.store.interfaces import IStore
+from rocketbroker.wire.codes import RequestCode
 
 #: Less is what a busy disk takes. It is half of what RocketMQ lets a send wait before
 #: it refuses it (waitTimeMillsInSendQueue).
@@ -34,6 +35,31 @@ class Waiting(NamedTuple):
     name: str
     size: Callable[[], int]
     head_ms: Callable[[], int]
+
+
+#: The names of families of requests that wait for threads or slices, by one request
+#: code of each. Pulls are counted where they wait for their read.
+FAMILIES: Final = {28: "Admin", 36: "Send Back", 37: "Transaction"}
+
+
+class Family(Protocol):
+    """A part of L{rocketbroker.broker.waiting_requests.WaitingRequests}."""
+
+    code: RequestCode
+
+    def size(self) -> int:
+        """How many wait."""
+
+    def waiting_ms(self) -> int:
+        """For how many ms the first has waited."""
+
+
+def of_families(families: Iterable[Family]) -> Iterator[Waiting]:
+    """The families of requests that have a name."""
+    for family in families:
+        name = FAMILIES.get(family.code)
+        if name is not None:
+            yield Waiting(name, family.size, family.waiting_ms)
 
 
 @final

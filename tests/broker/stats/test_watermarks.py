@@ -50,6 +50,15 @@ class WatermarksTests(SynchronousTestCase):
         self.assertEqual(logged(self.marks.look), [line])
         self.rig.threads.run()
 
+    def test_threads(self) -> None:
+        """So are requests that wait for a thread; one that has begun does not."""
+        self.rig.begin(28, {})
+        self.rig.clock.advance(0.2)
+        line = "[WATERMARK] Admin Queue Size: 1 SlowTimeMills: 200"
+        self.assertEqual(logged(self.marks.look), [line])
+        self.rig.threads.run()
+        self.assertEqual(logged(self.marks.look), [])
+
     def test_behind(self) -> None:
         """Messages that are not dispatched are a line, in bytes."""
         self.assertEqual(logged(self.marks.look_behind), [])
