@@ -64,7 +64,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "doctor": Place(
             "rocketbroker.admin.verbs.doctor:doctor",
-            "What is wrong with a cluster, or would be with a broker here.",
+            "Look for what is wrong, and say what to do.",
         ),
         "kv": Place(
             "rocketbroker.admin.verbs.kv:kv",
@@ -96,7 +96,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "top": Place(
             "rocketbroker.admin.verbs.top:top",
-            "Rates and lags, live.",
+            "Show rates and lags, live.",
         ),
         "topic": Place(
             "rocketbroker.admin.verbs.topic:topic",

@@ -142,10 +142,11 @@ def top(
     every: float,
     output: str,
 ) -> None:
-    """Show rates and lags, live: brokers, and the groups that are behind most.
+    """Show rates and lags, live.
 
-    IN and OUT are messages a second since the look before; of brokers, in 10 s.
-    DONE_IN is when the lag is gone at this rate.
+    Of brokers, and of the groups that are behind most. IN and OUT are messages a second
+    since the look before; of brokers, in 10 s. DONE_IN is when the lag is gone at this
+    rate.
     """
     sampler = Sampler(cluster, in_cluster)
     sampler.begin()
