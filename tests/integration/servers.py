@@ -70,6 +70,13 @@ def environment(*more: Path) -> dict[str, str]:
     return variables
 
 
+#: Settings with which a machine that is busy elsewhere refuses nothing.
+PATIENT: dict[str, object] = {
+    "waitTimeMillsInSendQueue": 20_000,
+    "osPageCacheBusyTimeOutMills": 20_000,
+}
+
+
 class Server:
     """One `twistd -n NAME -c FILE`.
 
@@ -184,6 +191,7 @@ class Cluster:
                 "autoCreateTopicEnable": "true",
                 "enablePropertyFilter": "true",
                 "metricsPromExporterPort": self.broker_metrics,
+                **PATIENT,
                 **settings,
             },
             self.folder,
