@@ -76,7 +76,10 @@ def within(found: Any) -> Iterable[tuple[str, Any]]:
 
 
 def sizes(top: object) -> Counter[str]:
-    """How much all containers hold that can be reached, by class and attribute."""
+    """How much all containers hold that can be reached, by class and attribute.
+
+    Those that have a bound of their own do not count: samples, say.
+    """
     found: Counter[str] = Counter()
     seen = {id(top)}
     todo = [(type(top).__name__, top)]
@@ -84,7 +87,8 @@ def sizes(top: object) -> Counter[str]:
         name, each = todo.pop()
         is_ours = type(each).__module__.startswith("rocketbroker")
         if isinstance(each, dict | list | set | deque):
-            found[name] += len(each)
+            bounded = isinstance(each, deque) and each.maxlen is not None
+            found[name] += 0 if bounded else len(each)
         for attribute, value in within(each):
             kind = type(value)
             if (
