@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.broker.test_services -*-
 """All that a broker does again and again, in one table, on one clock.
 
-The periods are RocketMQ's (C{docs/facts/broker.md} 3.2), those without a setting of its
+The periods are RocketMQ's (C{docs/facts/broker.md} 5), those without a setting of its
 own included. A run that is not over is not begun anew, and no error ends a service: it
 is logged and counted, and the next run comes at its time.
 
