@@ -52,3 +52,10 @@ def add_limits(samples: Samples, broker: Broker) -> None:
             refused,
             limit=limit,
         )
+    for waiting in broker.waiting_requests:
+        samples.counter(
+            "rocketbroker_waiting_requests_refused_total",
+            "requests refused because they waited too long for a thread or for slices",
+            waiting.refused,
+            family=waiting.code.name.lower(),
+        )

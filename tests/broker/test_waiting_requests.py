@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -13,6 +14,7 @@ from rocketbroker.errors import SystemBusy
 from rocketbroker.remoting.slices import PASS_SECONDS, Slices
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.codes import RequestCode, ResponseCode
+from tests.broker.rig import Rig
 
 KEY = "waitTimeMillsInPullQueue"
 
@@ -159,3 +161,24 @@ class SliceTests(SynchronousTestCase):
         self.limited.stop()
         self.failureResultOf(done)
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+
+class BrokerTests(SynchronousTestCase):
+    """The families of a whole broker."""
+
+    def test_administrators(self) -> None:
+        """An administrator's request that no thread comes to is refused after five
+        seconds; a query of messages waits."""
+        rig = Rig({}, threads=True)
+        self.addCleanup(rig.close)
+        rig.topic("T", 4)
+        asked = rig.begin(RequestCode.GET_BROKER_RUNTIME_INFO, {})
+        viewed = rig.begin(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": "0"})
+        rig.clock.advance(5.0)
+        assert isinstance(asked, Deferred)
+        assert isinstance(viewed, Deferred)
+        self.failureResultOf(asked, SystemBusy)
+        self.assertNoResult(viewed)
+        self.assertEqual(rig.broker.administrators.refused, 1)
+        rig.threads.run()
+        self.failureResultOf(viewed)

@@ -334,6 +334,10 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_limit_refused_total"
         self.assertEqual(self.value(name, limit="topics"), 2)
         self.assertEqual(self.value(name, limit="groups"), 0)
+        self.broker.administrators.refused = 3
+        name = "rocketbroker_waiting_requests_refused_total"
+        self.assertEqual(self.value(name, family="get_broker_runtime_info"), 3)
+        self.assertEqual(self.value(name, family="pull_message"), 0)
 
     def test_periodic(self) -> None:
         """Failures of periodic work are counted, by work."""
