@@ -10,8 +10,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import MAX_SECONDS, Hub
+from rocketbroker.remoting.hubconnection import HubConnection, keep
 from rocketbroker.remoting.interfaces import Answer, IConnection
-from rocketbroker.remoting.overdue import SWEEP_SECONDS, TIMEOUT, busy_remark
+from rocketbroker.remoting.overdue import (
+    SWEEP_SECONDS,
+    TIMEOUT,
+    busy_remark,
+    refuse_overdue,
+)
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
@@ -128,6 +134,47 @@ class OverdueTests(SynchronousTestCase):
         self.assertEqual([answer.opaque for answer in self.answers(peer)], [2])
         self.sweep_after(25.9)
         self.assertEqual([answer.opaque for answer in self.answers(peer)], [1])
+
+    def test_lookedAtOnce(self) -> None:
+        """A connection is looked at again when the next of its requests is due."""
+        self.begin(Command(SEND, opaque=1), Command(HEARTBEAT, opaque=2))
+        (connection,) = cast("set[HubConnection]", self.group.connections)
+        self.assertEqual(connection.overdue_at, connection.received_at + 0.2)
+        self.sweep_after(0.3)
+        self.assertEqual(connection.overdue_at, connection.received_at + 31)
+
+    def test_oneTimer(self) -> None:
+        """Turn after turn leaves something, and there is one timer."""
+        self.begin(Command(SEND, opaque=1), Command(HEARTBEAT, opaque=2))
+        self.hub.turn()
+        now = self.clock.seconds()
+        calls = [call.getTime() for call in self.clock.getDelayedCalls()]
+        self.assertEqual(len([at for at in calls if now < at < now + 60]), 1)
+
+    def left(self, command: Command) -> HubConnection:
+        """A connection that has this left, and is not in the queue."""
+        before = set(self.group.connections)
+        self.peer()
+        (connection,) = self.group.connections - before
+        assert isinstance(connection, HubConnection)
+        keep(connection, encode(command))
+        return connection
+
+    def test_bounded(self) -> None:
+        """A sweep that takes long leaves the other connections to the next."""
+        several = [self.left(Command(SEND, opaque=number)) for number in range(3)]
+        times = iter(range(100))
+        self.assertEqual(refuse_overdue(several, 1.0, lambda: next(times)), 1.0)
+        self.assertEqual(self.group.counts.overdue, 1)
+        refuse_overdue(several, 1.0, lambda: 0)
+        self.assertEqual(self.group.counts.overdue, 3)
+
+    def test_congested(self) -> None:
+        """Who does not read waits for himself."""
+        connection = self.left(Command(SEND, opaque=1))
+        connection.congested = True
+        refuse_overdue([connection], 1.0, lambda: 0)
+        self.assertEqual(self.group.counts.overdue, 0)
 
     def test_oneway(self) -> None:
         """A request that wants no answer is dropped; a response never is."""

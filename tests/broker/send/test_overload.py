@@ -162,6 +162,21 @@ class OverloadTests(SynchronousTestCase):
         rig.batcher.flush()
         self.assertTrue(self.is_taken(rig))
 
+    def test_smallFlush(self) -> None:
+        """A flush of little tells nothing of how fast the disk is."""
+        size = str(16 << 20)
+        rig = self.make(
+            threads=True, flushDiskType="SYNC_FLUSH", mappedFileSizeCommitLog=size
+        )
+        self.assertTrue(rig.hot(SEND, send_ext(), b"body"))
+        rig.batcher.flush()
+        rig.clock.advance(0.5)
+        rig.threads.run()
+        for _ in range(3):
+            self.assertTrue(rig.hot(SEND, send_ext(), bytes(MEASURED_BYTES)))
+        rig.batcher.flush()
+        self.assertTrue(self.is_taken(rig))
+
     def test_tooMuch(self) -> None:
         """Sends that wait may be too big together."""
         rig = self.make(threads=True, flushDiskType="SYNC_FLUSH")

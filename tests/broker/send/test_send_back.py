@@ -377,6 +377,17 @@ class SafetyTests(SendBackCase):
             self.rig.begin(BACK, self.header(0))
         self.assertEqual(self.rig.batcher.refused["overloaded"], 1)
 
+    def test_readTooLate(self) -> None:
+        """One that is not read for in time hears so, and is not stored again."""
+        self.begin(threads=True)
+        again = self.rig.begin(BACK, self.header(0))
+        assert isinstance(again, Deferred)
+        end = self.rig.store.published_position
+        self.rig.clock.advance(0.2)
+        self.failureResultOf(again, SystemBusy)
+        self.rig.threads.run()
+        self.assertEqual(self.rig.store.published_position, end)
+
     def test_overloadOfDisk(self) -> None:
         """While too many wait for the disk no more are taken, and none of those that
         were read meanwhile."""

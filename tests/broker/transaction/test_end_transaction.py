@@ -239,6 +239,18 @@ class EndTests(TransactionCase):
 
     def test_cold(self) -> None:
         """A half message that is far back in the log is read in a thread."""
+        answer = self.cold_end()
+        self.rig.threads.run()
+        self.failureResultOf(answer, SystemFailure)
+
+    def test_coldTooLate(self) -> None:
+        """If none comes to it in time the sender hears so; it is checked back."""
+        answer = self.cold_end()
+        self.rig.clock.advance(3.0)
+        self.failureResultOf(answer, SystemBusy)
+
+    def cold_end(self) -> Deferred[Command | None]:
+        """The answer to the end of a half message far back."""
         self.begin(threads=True)
         half = self.half()
         assert half.ext is not None
@@ -248,9 +260,8 @@ class EndTests(TransactionCase):
         ext |= {"commitLogOffset": far, "commitOrRollback": "8"}
         answer = self.rig.begin(END, ext)
         self.assertEqual(len(self.rig.threads.waiting), 1)
-        self.rig.threads.run()
         assert isinstance(answer, Deferred)
-        self.failureResultOf(answer, SystemFailure)
+        return answer
 
 
 class DiskTests(TransactionCase):
