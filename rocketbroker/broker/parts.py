@@ -357,7 +357,9 @@ class Parts:
             options,
             env.clock.seconds,
         )
-        self.cold_flow = ColdFlow(self.settings, env.clock.seconds, env.wall_ms)
+        self.cold_flow = ColdFlow(
+            self.settings, env.clock.seconds, env.wall_ms, self.running.change
+        )
         self.pulling = Pulling(
             store,
             self.pull_checks,

@@ -154,6 +154,7 @@ class StoreOptions(KeyedOptions):
         "mapped_file_size_consume_queue_ext": "size of a file of the extension",
         "mapper_file_size_batch_consume_queue": "size of a queue file of inner batches",
         "message_index_enable": "keep an index of message keys",
+        "data_read_ahead_enable": "the system reads ahead in the commit log",
         "max_hash_slot_num": "hash slots of an index file",
         "max_index_num": "entries of an index file",
         "max_msgs_num_batch": "most messages that a query by key finds",
@@ -378,7 +379,7 @@ class StoreOptions(KeyedOptions):
     sample_count_threshold: int = 5000
     cold_data_flow_control_enable: bool = running(False)
     cold_data_scan_enable: bool = False
-    data_read_ahead_enable: bool = True
+    data_read_ahead_enable: bool = running(True)
     timer_cold_data_check_interval_ms: int = 60000
     sample_steps: int = 32
     access_message_in_memory_hot_ratio: int = 26

@@ -154,6 +154,12 @@ class DiskFile:
         except OSError as error:
             return error.errno == errno.ENXIO
 
+    def read_ahead(self, is_wanted: bool) -> None:
+        """See L{IFile.read_ahead}."""
+        if hasattr(os, "posix_fadvise"):
+            advice = os.POSIX_FADV_NORMAL if is_wanted else os.POSIX_FADV_RANDOM
+            os.posix_fadvise(self._fd, 0, 0, advice)
+
     def datasync(self) -> None:
         """See L{IFile.datasync}."""
         if hasattr(os, "fdatasync"):

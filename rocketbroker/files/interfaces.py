@@ -42,6 +42,9 @@ class IFile(Interface):
         """Whether it is known that no block is behind a position, so that only zeros
         are read there."""
 
+    def read_ahead(is_wanted: bool) -> None:
+        """Let the system read more than is asked for, or not: an advice."""
+
     def datasync() -> None:
         """Wait until its bytes are on the disk."""
 

@@ -59,11 +59,13 @@ class OpenFiles:
 
     @ivar files: the file system.
     @ivar bound: how many are open at once.
+    @ivar random_paths: of what begins so the system does not read ahead.
     """
 
     def __init__(self, files: IFiles, bound: int = DEFAULT_BOUND) -> None:
         self.files = files
         self.bound = bound
+        self.random_paths: tuple[str, ...] = ()
         self._open: OrderedDict[object, IFile] = OrderedDict()
 
     def __len__(self) -> int:
@@ -104,13 +106,24 @@ class OpenFiles:
     def open(self, path: str, create: bool = False) -> IFile:
         """Open a file that has no owner yet; see L{IFiles.open}."""
         try:
-            return self.files.open(path, create)
+            file = self.files.open(path, create)
         except OSError as error:
             if error.errno not in _EXHAUSTED or not self._open:
                 raise
-        # Others have taken the descriptors: half of these will do.
-        self._let_go(len(self._open) // 2)
-        return self.files.open(path, create)
+            # Others have taken the descriptors: half of these will do.
+            self._let_go(len(self._open) // 2)
+            file = self.files.open(path, create)
+        if self.is_random(path):
+            file.read_ahead(False)
+        return file
+
+    def opened(self, owner: object) -> IFile | None:
+        """The file of an owner if it is open."""
+        return self._open.get(owner)
+
+    def is_random(self, path: str) -> bool:
+        """Whether the system does not read ahead in a file."""
+        return path.startswith(self.random_paths)
 
     def put(self, owner: object, file: IFile) -> None:
         """Keep a file that was just opened, in the place of the owner's other one."""

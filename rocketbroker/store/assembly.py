@@ -134,6 +134,7 @@ class Assembly:
         self.checkpoint = Checkpoint(files, root)
         self.queue_flushing = self._make_queue_flushing()
         self.cleaner = self._make_cleaner(append_lock, wall_ms)
+        self._read_ahead(options.data_read_ahead_enable)
 
     def configure(self, options: StoreOptions) -> None:
         """Obey these settings from now on."""
@@ -145,6 +146,14 @@ class Assembly:
         self.reading.configure(options)
         self.index.configure(options)
         self.cleaner.configure(options)
+        self._read_ahead(options.data_read_ahead_enable)
+
+    def _read_ahead(self, is_wanted: bool) -> None:
+        """Let the system read ahead in the log, or not."""
+        folders = tuple(f"{folder}/" for folder in self.segments.folders)
+        self._open_files.random_paths = () if is_wanted else folders
+        for segment in self.segments.all:
+            segment.read_ahead(is_wanted)
 
     def _clear(self, root: str) -> list[str]:
         """Move away files and directories that are in the way.

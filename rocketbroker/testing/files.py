@@ -29,9 +29,13 @@ parent = lru_cache(1 << 16)(os.path.dirname)
 @final
 @implementer(IFile)
 class MemoryFile:
-    """An open file of a L{MemoryDisk}."""
+    """An open file of a L{MemoryDisk}.
+
+    @ivar reads_ahead: whether the system may read ahead.
+    """
 
     _node: Node | None = None
+    reads_ahead = True
 
     def __init__(self, disk: MemoryDisk, node: Node, writable: bool) -> None:
         self._disk = disk
@@ -99,6 +103,11 @@ class MemoryFile:
         """See L{IFile.is_hole}."""
         node = self._open("is_hole")
         return all((number + 1) * BLOCK <= position for number in node.allocated)
+
+    def read_ahead(self, is_wanted: bool) -> None:
+        """See L{IFile.read_ahead}."""
+        self._open("read_ahead")
+        self.reads_ahead = is_wanted
 
     def datasync(self) -> None:
         """See L{IFile.datasync}."""

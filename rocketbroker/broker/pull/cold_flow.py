@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.pull.test_cold_flow -*-
-"""Flow control of groups that read cold data, and requests 2001 to 2003 about it.
+"""Flow control of groups that read cold data, and requests 2001 to 2004 about it.
 
 A group that reads what has left memory long ago takes the disk, and the memory that
 others' messages are in. With coldDataFlowControlEnable the bytes of such reads are
@@ -19,7 +19,7 @@ C{docs/facts/broker.md} 12.6; C{docs/facts/admin.md} 2.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from twisted.logger import Logger
@@ -28,7 +28,7 @@ from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import BUILT_IN
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.properties import parse
-from rocketbroker.errors import SystemBusy, SystemFailure
+from rocketbroker.errors import InvalidParameter, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
@@ -77,11 +77,14 @@ class ColdFlow:
         settings: BrokerSettings,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
+        change: Callable[[Mapping[str, str]], None],
     ) -> None:
         """
         @param seconds: monotonic time.
+        @param change: changes settings of the broker while it runs.
         """
         self.refused = 0
+        self._change = change
         self._seconds = seconds
         self._wall_ms = wall_ms
         self._began = seconds()
@@ -142,8 +145,31 @@ class ColdFlow:
             (RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, self.update),
             (RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, self.remove),
             (RequestCode.GET_COLD_DATA_FLOW_CTR_INFO, self.show),
+            (RequestCode.SET_COMMITLOG_READ_MODE, self.set_read_ahead),
         ):
             table.register(code, responder)
+
+    def set_read_ahead(self, connection: IConnection, request: Command) -> Command:
+        """Request 2004: whether the system reads ahead in the log, until the broker
+        stops: 0 for yes, 1 for no, the numbers of madvise(2).
+
+        @raise SystemFailure: none is given.
+        @raise InvalidParameter: it is another one.
+        """
+        mode = (request.ext or {}).get("READ_AHEAD_MODE")
+        if mode is None:
+            raise SystemFailure("set commitlog readahead mode param error")
+        if mode not in ("0", "1"):
+            raise InvalidParameter("set commitlog readahead mode param value error")
+        self._change({"dataReadAheadEnable": "true" if mode == "0" else "false"})
+        self._log.info(
+            "{peer} set the mode of reading ahead to {mode}",
+            peer=connection.peer,
+            mode=mode,
+        )
+        answer = response_to(request)
+        answer.remark = f"set commitlog readahead mode success, mode: {mode}"
+        return answer
 
     def update(self, connection: IConnection, request: Command) -> Command:
         """Request 2001: set thresholds, lines C{group=bytes}; no number is no change.

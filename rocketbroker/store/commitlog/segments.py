@@ -132,7 +132,21 @@ class Segment:
                 view = file.map(size, False)
                 file.close()
             self._view = view
+            if self._open_files.is_random(self.path):
+                self._advise(view, False)
         return view
+
+    def read_ahead(self, is_wanted: bool) -> None:
+        """Let the system read more of what is open than is asked for, or not."""
+        file = self._file or self._open_files.opened(self)
+        if file is not None:
+            file.read_ahead(is_wanted)
+        if self._view is not None:
+            self._advise(self._view, is_wanted)
+
+    def _advise(self, view: mmap.mmap, is_wanted: bool) -> None:
+        if hasattr(view, "madvise"):
+            view.madvise(mmap.MADV_NORMAL if is_wanted else mmap.MADV_RANDOM)
 
     def allocate(self, until: int, after: int = 0) -> bool:
         """Reserve blocks up to a position, at most to the end.
@@ -200,6 +214,9 @@ class Missing:
     def size(self) -> int:
         """See L{IFile.size}."""
         return self._size
+
+    def read_ahead(self, is_wanted: bool) -> None:
+        """Nothing is read."""
 
     def is_hole(self, position: int) -> bool:
         """Nobody asks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -12,7 +12,8 @@ from rocketbroker.broker.pull.cold_flow import (
     REFUSAL,
     WINDOW_SECONDS,
 )
-from rocketbroker.errors import SystemFailure
+from rocketbroker.errors import InvalidParameter, SystemFailure
+from rocketbroker.testing.files import MemoryFile
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.fastjson import loads
 from tests.broker.pull.pulls import NOT_FOUND, PULL, PullCase, bodies
@@ -26,7 +27,7 @@ ON = {
 
 
 class ColdFlowTests(SynchronousTestCase):
-    """Who is refused, and requests 2001 to 2003."""
+    """Who is refused, and requests 2001 to 2004."""
 
     def setUp(self) -> None:
         """A broker that controls the flow of cold data."""
@@ -47,6 +48,33 @@ class ColdFlowTests(SynchronousTestCase):
         value = loads(self.rig.ask(2003, {}).body)
         assert isinstance(value, dict)
         return {str(key): each for key, each in value.items()}
+
+    def test_readAhead(self) -> None:
+        """Request 2004: the system reads ahead in the log or not, and what it is told
+        holds for files that are opened later."""
+        rig = self.rig
+        ext = "READ_AHEAD_MODE"
+        segment = rig.store._segments.all[0]
+        view = segment.view()
+        for mode, is_wanted in (("1", False), ("0", True), ("1", False)):
+            answer = rig.ask(2004, {ext: mode})
+            remark = f"set commitlog readahead mode success, mode: {mode}"
+            self.assertEqual((answer.code, answer.remark), (0, remark))
+            self.assertIs(cast(MemoryFile, segment.file).reads_ahead, is_wanted)
+            self.assertEqual(
+                rig.broker.settings.store.data_read_ahead_enable, is_wanted
+            )
+        self.assertIs(segment.view(), view)
+        path = f"{segment.path[:-1]}9"
+        later = cast(MemoryFile, rig.store.open_files.open(path, create=True))
+        other = cast(MemoryFile, rig.store.open_files.open("/other", create=True))
+        self.assertEqual((later.reads_ahead, other.reads_ahead), (False, True))
+        for file in (later, other):
+            file.close()
+        with self.assertRaises(SystemFailure):
+            rig.ask(2004, {})
+        with self.assertRaises(InvalidParameter):
+            rig.ask(2004, {ext: "2"})
 
     def test_threshold(self) -> None:
         """A group is refused once it has read its threshold, until the window ends;
