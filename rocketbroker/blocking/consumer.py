@@ -84,6 +84,7 @@ class Consumer:
         self._failures = 0
         self._owed: RocketbrokerError | None = None
         self._committed: dict[MessageQueue, int] = {}
+        self._unpulled: set[MessageQueue] = set()
         self.positions: dict[MessageQueue, int] = {}
         self.received = 0
 
@@ -100,12 +101,12 @@ class Consumer:
             offset = self._client.committed_offset(queue, self._group)
             if offset is None:
                 if self._begin == LATEST:
-                    offset = self._client.max_offset(queue)
-                else:
-                    offset = self._client.min_offset(queue)
-            else:
-                self._committed[queue] = offset
-            positions[queue] = offset
+                    # The first pull makes the group; before it none can be committed.
+                    self._unpulled.add(queue)
+                    positions[queue] = self._client.max_offset(queue)
+                    continue
+                offset = self._client.min_offset(queue)
+            self._committed[queue] = positions[queue] = offset
         # Only when all is known: half of the queues would look like all of them.
         self.positions = positions
 
@@ -179,6 +180,7 @@ class Consumer:
         Where the offset does not exist any more, go to the one that the broker names.
         """
         start = self.positions[queue]
+        self._unpulled.discard(queue)
         if pulled.status != FOUND and pulled.status != OFFSET_MOVED:
             self.positions[queue] = max(start, pulled.next_offset)
             return []
@@ -204,6 +206,6 @@ class Consumer:
         if offsets is None:
             offsets = self.positions
         for queue, offset in offsets.items():
-            if self._committed.get(queue) != offset:
+            if self._committed.get(queue) != offset and queue not in self._unpulled:
                 self._client.commit_offset(queue, self._group, offset)
                 self._committed[queue] = offset

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.blocking.consumer import LATEST, Consumer
+from rocketbroker.blocking.consumer import EARLIEST, LATEST, Consumer
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import (
     ConfigurationError,
@@ -81,6 +81,18 @@ class ConsumerTests(SynchronousTestCase):
         self.assertEqual(self.drain(consumer), [])
         self.cluster.brokers["b1"].put("T", 0, b"new")
         self.assertEqual(self.drain(consumer), [b"new"])
+
+    def test_newGroup(self) -> None:
+        """Nothing is committed before the first pull, which makes the group; then where
+        it began, too, if that was at the end."""
+        for begin in (EARLIEST, LATEST):
+            consumer = self.consumer(begin=begin)
+            consumer.start()
+            consumer.commit()
+            self.assertNotIn(15, self.cluster.machine.codes())
+        self.assertEqual(consumer.poll(0), [])
+        consumer.commit()
+        self.assertEqual(self.cluster.machine.codes().count(15), 4)
 
     def test_begin(self) -> None:
         """It begins at the earliest or the latest message, and nowhere else."""
