@@ -29,10 +29,7 @@ parent = lru_cache(1 << 16)(os.path.dirname)
 @final
 @implementer(IFile)
 class MemoryFile:
-    """An open file of a L{MemoryDisk}.
-
-    @ivar reads_ahead: whether the system may read ahead.
-    """
+    """An open file of a L{MemoryDisk}."""
 
     _node: Node | None = None
     reads_ahead = True
@@ -106,7 +103,6 @@ class MemoryFile:
 
     def read_ahead(self, is_wanted: bool) -> None:
         """See L{IFile.read_ahead}."""
-        self._open("read_ahead")
         self.reads_ahead = is_wanted
 
     def datasync(self) -> None:
@@ -122,10 +118,8 @@ class MemoryFile:
     def lock(self) -> bool:
         """See L{IFile.lock}. Each open file stands for a process of its own."""
         node = self._open_writable("lock")
-        if node.locked_by not in (None, self):
-            return False
-        node.locked_by = self
-        return True
+        node.locked_by = node.locked_by or self
+        return node.locked_by is self
 
     def close(self) -> None:
         """See L{IFile.close}."""

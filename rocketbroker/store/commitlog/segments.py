@@ -26,11 +26,10 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from zope.interface import implementer
-
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.commitlog.badblocks import BadBlocks
+from rocketbroker.store.commitlog.missing_file import MissingFile
 from rocketbroker.store.disk_usage import describe_refusal
 from rocketbroker.store.file_names import beside, segment_name
 from rocketbroker.store.flush_threshold import PAGE
@@ -99,7 +98,7 @@ class Segment:
     @property
     def is_missing(self) -> bool:
         """Whether it is a stand-in."""
-        return type(self._file) is Missing
+        return type(self._file) is MissingFile
 
     def keep_open(self) -> None:
         """Let it stay open, as messages are appended to it.
@@ -133,7 +132,7 @@ class Segment:
                 file.close()
             self._view = view
             if self._open_files.is_random(self.path):
-                self._advise(view, False)
+                view.madvise(mmap.MADV_RANDOM)
         return view
 
     def read_ahead(self, is_wanted: bool) -> None:
@@ -142,11 +141,7 @@ class Segment:
         if file is not None:
             file.read_ahead(is_wanted)
         if self._view is not None:
-            self._advise(self._view, is_wanted)
-
-    def _advise(self, view: mmap.mmap, is_wanted: bool) -> None:
-        if hasattr(view, "madvise"):
-            view.madvise(mmap.MADV_NORMAL if is_wanted else mmap.MADV_RANDOM)
+            self._view.madvise(mmap.MADV_NORMAL if is_wanted else mmap.MADV_RANDOM)
 
     def allocate(self, until: int, after: int = 0) -> bool:
         """Reserve blocks up to a position, at most to the end.
@@ -179,64 +174,6 @@ class Segment:
         if self._file is not None:
             self._file.close()
         self._open_files.drop(self)
-
-
-@final
-@implementer(IFile)
-class Missing:
-    """A stand-in for the open file of a segment that is missing.
-
-    The last segment of a log is never missing, so this is read, but not written to.
-    """
-
-    def __init__(self, content: bytes, size: int) -> None:
-        """
-        @param content: how it begins; the rest reads as zeros.
-        """
-        self._content = content
-        self._size = size
-
-    def pread(self, size: int, position: int) -> bytes:
-        """See L{IFile.pread}."""
-        size = min(size, self._size - position)
-        return self._content[position : position + size].ljust(size, b"\0")
-
-    def pwrite(self, data: bytes, position: int) -> int:
-        """It cannot be written to."""
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    def allocate(self, position: int, size: int) -> None:
-        """It needs no blocks."""
-
-    def truncate(self, size: int) -> None:
-        """It stays as it is."""
-
-    def size(self) -> int:
-        """See L{IFile.size}."""
-        return self._size
-
-    def read_ahead(self, is_wanted: bool) -> None:
-        """Nothing is read."""
-
-    def is_hole(self, position: int) -> bool:
-        """Nobody asks."""
-        return False
-
-    def datasync(self) -> None:
-        """There is nothing to put on the disk."""
-
-    def map(self, size: int, writable: bool) -> mmap.mmap:
-        """See L{IFile.map}."""
-        found = mmap.mmap(-1, size)
-        found[: len(self._content)] = self._content
-        return found
-
-    def lock(self) -> bool:
-        """Nobody else has it."""
-        return True
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 @final
@@ -411,7 +348,7 @@ class Segments:
         @param content: how it begins; the rest reads as zeros.
         """
         path = os.path.join(self._folder(start), segment_name(start))
-        missing = Missing(content, self.size)
+        missing = MissingFile(content, self.size)
         return Segment(start, self.size, path, self.open_files, missing)
 
     def describe_refusal(self, position: int, text: str, error: OSError) -> str:
