@@ -141,7 +141,7 @@ class SettingsTests(NameServerTestCase):
         """The requests of CVE-2023-37582, which make the name server write a text of
         the sender to a file of his choice, change nothing and make no file."""
         paths = self.files.paths()
-        evil = "/root/.ssh/authorized_keys"
+        evil = "/etc/shadow"
         for body in (
             f"configStorePath={evil}\nproductEnvName=ssh-rsa AAAA",
             f"kvConfigPath={evil}",

@@ -127,9 +127,9 @@ class BrokerConfigTests(SynchronousTestCase):
         no file."""
         paths = self.rig.disk.paths()
         for body in (
-            b"filterServerNums=1\nrocketmqHome=-c $@|sh . echo touch /tmp/x;",
-            b"brokerConfigPath=/root/.ssh/authorized_keys\nregionId=ssh-rsa",
-            b"configStorePath=/root/.ssh/authorized_keys\nregionId=ssh-rsa",
+            b"filterServerNums=1\nrocketmqHome=-c $@|sh . echo evil;",
+            b"brokerConfigPath=/etc/shadow\nregionId=ssh-rsa",
+            b"configStorePath=/etc/shadow\nregionId=ssh-rsa",
             b"storePathRootDir=/evil",
             b"storePathCommitLog=/evil",
             b"regionId=a\\nbrokerConfigPath=/evil",
