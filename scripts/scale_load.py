@@ -115,12 +115,20 @@ class Scale(NamedTuple):
     def beside_java(
         self, measure: Callable[[Target], Sequence[Figure]], **settings: object
     ) -> Iterator[Figure | str]:
-        """Measure ours, and the Java broker if there is a kit."""
+        """Measure ours, and the Java broker if there is a kit.
+
+        A load that the Java broker does not bear is told in words.
+        """
         with self.ours(**settings) as found:
             yield from measure(found)
         if self.kit is not None:
             with self.java(self.kit) as found:
-                for each in measure(found):
+                try:
+                    figures = measure(found)
+                except (OSError, RuntimeError) as error:
+                    yield f"Java: not measured: {error}"
+                    return
+                for each in figures:
                     yield each._replace(name=f"Java: {each.name}", bar=None)
 
 

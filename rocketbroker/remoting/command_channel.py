@@ -76,6 +76,19 @@ class CommandChannel(ABC):
     @ivar last_moved: when a byte went in or out, by the group's clock.
     """
 
+    __slots__ = (
+        "_close_callbacks",
+        "closed",
+        "congested",
+        "group",
+        "is_new",
+        "last_code",
+        "last_moved",
+        "peer",
+        "peer_host",
+        "under_way",
+    )
+
     _log = Logger()
 
     def __init__(self, group: ConnectionGroup, host: str, port: int) -> None:

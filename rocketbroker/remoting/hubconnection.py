@@ -75,6 +75,30 @@ class HubConnection(CommandChannel):
     @ivar unsent: bytes that wait to be sent.
     """
 
+    __slots__ = (
+        "_armed",
+        "_descriptor",
+        "_out",
+        "_rest",
+        "_send",
+        "_socket",
+        "buffers",
+        "counted",
+        "halted",
+        "hub",
+        "is_reserved",
+        "kept",
+        "overdue_at",
+        "partial",
+        "paused",
+        "queued",
+        "receive",
+        "received_at",
+        "since",
+        "unsent",
+        "wanted",
+    )
+
     def __init__(
         self, hub: Turning, sock: socket, group: ConnectionGroup, host: str, port: int
     ) -> None:

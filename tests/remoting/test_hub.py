@@ -369,6 +369,13 @@ class HubTests(SynchronousTestCase):
         self.assertEqual(heard, [self.wire.connection])
         self.assertEqual(self.wire.reactor.getDelayedCalls(), [])
 
+    def test_noDictionary(self) -> None:
+        """
+        A connection has no dictionary of its own: with as many attributes as it has,
+        Python would not share the keys, and each would cost 1.3 KiB more.
+        """
+        self.assertFalse(hasattr(self.wire.connection, "__dict__"))
+
     def test_idleOne(self) -> None:
         """Each connection has its own idle time."""
         self.wire.pass_time(60)
