@@ -18,6 +18,7 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.storage}: work on the store, waiting for the disk.
   - L{rocketbroker.broker.clients}: producers, consumers, subscriptions.
   - L{rocketbroker.broker.registration}: name servers.
+  - L{rocketbroker.broker.replicas}: masters, slaves, and what waits for copies.
   - L{rocketbroker.broker.send}: sends, replies, messages that come back.
   - L{rocketbroker.broker.pull}: pulls, and pulls that wait.
   - L{rocketbroker.broker.schedule}: messages that wait for a delay level.

@@ -27,5 +27,6 @@ Beside them:
 - L{rocketbroker.store.quarantine}: files that are taken out of a store, and kept.
 - L{rocketbroker.store.plugins}: plug-ins around the store, and followers of its log.
 - L{rocketbroker.store.dispatched_record}: a record as followers see it.
+- L{rocketbroker.store.raw_log}: the log as bytes, for replication.
 - L{rocketbroker.store.log_tail}: the records of the log in order, for followers.
 """

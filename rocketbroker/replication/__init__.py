@@ -1,0 +1,12 @@
+# -*- test-case-name: tests.replication -*-
+"""Replication: a master's commit log, byte for byte, on its slaves.
+
+  - L{rocketbroker.replication.interfaces}: what a broker sees of either side.
+  - L{rocketbroker.replication.master}: listens, and sends each slave what it lacks.
+  - L{rocketbroker.replication.slave}: connects to the master, and stores what it sends.
+
+The bytes between them: L{rocketbroker.wire.hastream}. Waiting for slaves is the
+broker's (L{rocketbroker.broker.storage.group_commit}).
+
+C{docs/facts/ha.md} 1 to 6.
+"""
