@@ -32,6 +32,11 @@ class Unsupported(NamedTuple):
 _OFF: Final = ("false",)
 _NO_TLS: Final = "TLS is not supported yet, and connections would not be encrypted"
 _NO_AUTH: Final = "access control is not supported yet, and everybody would have access"
+#: What keeps copies here.
+_PAIR: Final = (
+    "use a master with brokerRole=SYNC_MASTER and inSyncReplicas=2, and a slave with "
+    "brokerRole=SLAVE (docs/replication.rst)"
+)
 _NO_FAILOVER: Final = "taking over from other brokers is not supported yet"
 
 #: Settings of any server.
@@ -58,9 +63,19 @@ BROKER: Final = (
         ("async_master", "sync_master"),
         "replicas are not supported yet",
     ),
-    Unsupported("enableControllerMode", _OFF, "controllers are not supported yet"),
-    Unsupported("enableDLegerCommitLog", _OFF, "DLedger is not supported"),
-    Unsupported("duplicationEnable", _OFF, "replicas are not supported yet"),
+    Unsupported(
+        "enableControllerMode",
+        _OFF,
+        f"controllers, which choose masters, are not supported yet; {_PAIR}",
+    ),
+    Unsupported(
+        "enableDLegerCommitLog", _OFF, f"DLedger groups are not supported; {_PAIR}"
+    ),
+    Unsupported(
+        "duplicationEnable",
+        _OFF,
+        f"it would switch replication off for a way of copying of old; {_PAIR}",
+    ),
     Unsupported("enableSlaveActingMaster", _OFF, _NO_FAILOVER),
     Unsupported("enableRemoteEscape", _OFF, _NO_FAILOVER),
     Unsupported(

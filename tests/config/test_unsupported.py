@@ -39,6 +39,14 @@ class UnsupportedTests(SynchronousTestCase):
             if key != "brokerRole":
                 BrokerSettings.from_properties({key: served[0]})
 
+    def test_otherReplication(self) -> None:
+        """A sentence says what keeps copies instead of groups and controllers."""
+        for key in "enableDLegerCommitLog", "enableControllerMode", "duplicationEnable":
+            found = self.refusal({key: "true"})
+            for word in "SYNC_MASTER", "inSyncReplicas=2", "SLAVE", "replication.rst":
+                self.assertIn(word, found)
+            self.assertEqual(found.count(". "), 0)
+
     def test_nameServer(self) -> None:
         """So does each key of a name server."""
         for key, text in (
