@@ -72,8 +72,8 @@ class Parts:
     @ivar services: the work that is done again and again.
     @ivar slices: does long work in bounded slices.
     @ivar files: the files of all tables; their C{problem} belongs to the health.
-    @ivar waiting_requests: the requests that wait for a thread or for slices, by
-        family.
+    @ivar waiting_requests: the requests that wait for a thread or for slices, by a
+        request code of their family.
     @ivar administrators: those of administrators.
     """
 
@@ -91,7 +91,7 @@ class Parts:
         self._environment = env
         self.services = Services(env.clock, settings, env.wall_ms)
         self.files: list[JsonTable] = []
-        self.waiting_requests: list[WaitingRequests] = []
+        self.waiting_requests: dict[RequestCode, WaitingRequests] = {}
         self.administrators = self._waiting(RequestCode.GET_BROKER_RUNTIME_INFO)
         self._make_tables()
         self._make_registration()
@@ -137,7 +137,7 @@ class Parts:
             self.cold_flow,
             self.pulling,
             self.slow_groups,
-            *self.waiting_requests,
+            *self.waiting_requests.values(),
         )
         for part in obeying:
             part.configure(settings)
@@ -154,7 +154,7 @@ class Parts:
         """The requests of the family of C{code} that wait for threads or slices."""
         settings = self.settings
         waiting = WaitingRequests(self._environment.clock, settings, code)
-        self.waiting_requests.append(waiting)
+        self.waiting_requests[code] = waiting
         return waiting
 
     def _make_tables(self) -> None:
@@ -425,7 +425,7 @@ class Parts:
             (
                 Waiting("Send", lambda: commit.waiting, commit.waiting_ms),
                 Waiting("Pull", lambda: pulling.cold, pulling.cold_since_ms),
-                *of_families(self.waiting_requests),
+                *of_families(self.waiting_requests.values()),
             ),
         )
 

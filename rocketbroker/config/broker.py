@@ -458,7 +458,7 @@ class BrokerOptions(KeyedOptions):
     config_black_list: str = "configBlackList;brokerConfigPath"
     clear_retry_topic_when_delete_topic: bool = running(True)
     enable_lmq_stats: bool = False
-    config_manager_version: str = "V1"
+    config_manager_version: str = "v1"
     allow_recall_when_broker_not_writeable: bool = True
     recall_message_enable: bool = False
     enable_register_producer: bool = True

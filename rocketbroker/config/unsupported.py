@@ -86,7 +86,7 @@ BROKER: Final = (
     Unsupported(
         "configManagerVersion",
         ("v1",),
-        "tables are kept in JSON files, as V1 says, and not in RocksDB",
+        "tables are kept in JSON files, as v1 says, and not in RocksDB",
     ),
     Unsupported("recallMessageEnable", _OFF, "recalling messages is not supported yet"),
 )

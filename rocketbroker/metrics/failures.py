@@ -52,7 +52,7 @@ def add_limits(samples: Samples, broker: Broker) -> None:
             refused,
             limit=limit,
         )
-    for waiting in broker.waiting_requests:
+    for waiting in broker.waiting_requests.values():
         samples.counter(
             "rocketbroker_waiting_requests_refused_total",
             "requests refused because they waited too long for a thread or for slices",

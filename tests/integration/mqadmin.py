@@ -84,7 +84,6 @@ OF_THE_PLACE: Final = frozenset(
 ELSE: Final = {
     "metricsExporterType": "metrics are served unless they are switched off",
     "bitMapLengthConsumeQueueExt": "Java shows what it makes of its setting",
-    "configManagerVersion": "Java shows the version without its name",
     "isBrokerContainer": "no setting: Java shows a field of its own",
     "isInBrokerContainer": "no setting: Java shows a field of its own",
     "isScanAvailableNameSrv": "shown by the name that sets it, scanAvailableNameSrv",

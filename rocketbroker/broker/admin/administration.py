@@ -17,6 +17,7 @@ from rocketbroker.broker.admin.topic_admin import TopicAdmin
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.parts import Parts
 from rocketbroker.files.settings_file import SettingsFile
+from rocketbroker.wire.codes import RequestCode
 
 
 def runtime_info(parts: Parts, environment: BrokerEnvironment) -> RuntimeInfo:
@@ -29,6 +30,7 @@ def runtime_info(parts: Parts, environment: BrokerEnvironment) -> RuntimeInfo:
         parts.pulling,
         environment.wall_ms,
         parts.administrators.before_threads(environment.in_thread),
+        parts.waiting_requests[RequestCode.END_TRANSACTION].size,
         [parts.schedule.figures, parts.log_subscribers.figures],
     )
 

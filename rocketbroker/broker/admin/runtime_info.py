@@ -39,7 +39,6 @@ VERSION_NAME: Final = "V5_3_3"
 #: Figures of queues in front of threads, and of a lock that is waited for. There are
 #: none here: a request is answered in the turn that brings it, or waits for the disk.
 NOTHING_WAITS: Final = {
-    "EndTransactionQueueSize": "0",
     "ackThreadPoolQueueHeadWaitTimeMills": "0",
     "ackThreadPoolQueueSize": "0",
     "litePullThreadPoolQueueHeadWaitTimeMills": "0",
@@ -75,9 +74,11 @@ class RuntimeInfo:
         pulling: Pulling,
         wall_ms: Callable[[], int],
         in_thread: InThread,
+        ends: Callable[[], int],
         others: Sequence[Callable[[], Mapping[str, str]]],
     ) -> None:
         """
+        @param ends: how many ends of transactions wait for a thread.
         @param others: figures of parts that are not always there.
         """
         self._running = running
@@ -87,6 +88,7 @@ class RuntimeInfo:
         self._pulling = pulling
         self._wall_ms = wall_ms
         self._in_thread = in_thread
+        self._ends = ends
         self._others = others
         self._started_ms = wall_ms()
 
@@ -139,13 +141,15 @@ class RuntimeInfo:
         return table
 
     def _queues(self) -> dict[str, str]:
-        """The requests that wait for the disk: sends, and pulls of old messages."""
+        """The requests that wait: sends, and pulls of old messages, for the disk, and
+        ends of transactions for a thread."""
         options, group_commit, pulling = (
             self._running.current.broker,
             self._group_commit,
             self._pulling,
         )
         return {
+            "EndTransactionQueueSize": str(self._ends()),
             "EndTransactionThreadPoolQueueCapacity": str(
                 options.end_transaction_pool_queue_capacity
             ),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import errno
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.runtime_info import RuntimeInfo, lasted, sized
+from rocketbroker.broker.transaction.end_transaction import WARM_BYTES
 from rocketbroker.config.properties import parse
+from rocketbroker.errors import SystemFailure
 from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
 from tests.broker.rig import WALL_MS, Rig, logged, pull_ext, send_ext
 from tests.store.stores import options as store_options
@@ -61,6 +65,7 @@ class RuntimeInfoTests(SynchronousTestCase):
                 rig.pulling,
                 rig.wall_ms,
                 at_once,
+                rig.broker.waiting_requests[RequestCode.END_TRANSACTION].size,
                 [],
             ).register(rig.table)
         return rig
@@ -235,6 +240,19 @@ class RuntimeInfoTests(SynchronousTestCase):
         rig.threads.run()
         self.assertEqual(self.table()["pullThreadPoolQueueSize"], "0")
         self.assertEqual(rig.pulling.found(), 1)
+
+    def test_transactionEnds(self) -> None:
+        """So are ends of transactions that wait for a thread, to read far back."""
+        rig = self.rig = self.make({}, True)
+        far = str(-WARM_BYTES - 1)
+        ext = {"producerGroup": "P", "tranStateTableOffset": "0", "msgId": "U"}
+        ext |= {"commitLogOffset": far, "commitOrRollback": "8"}
+        done = rig.begin(37, ext)
+        self.assertEqual(self.table()["EndTransactionQueueSize"], "1")
+        rig.threads.run()
+        self.assertEqual(self.table()["EndTransactionQueueSize"], "0")
+        assert isinstance(done, Deferred)
+        self.failureResultOf(done, SystemFailure)
 
     def test_pool(self) -> None:
         """As many buffers are left as without a transient store pool, for there is
