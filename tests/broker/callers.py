@@ -36,11 +36,13 @@ class Caller:
     """The broker's client, with name servers that a test plays.
 
     @ivar calls: the requests that wait.
+    @ivar oneways: those that want no answer, each with its address.
     @ivar error: what the next request raises.
     """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.oneways: list[tuple[str, Command]] = []
         self.error: Exception | None = None
 
     def invoke(
@@ -53,6 +55,10 @@ class Caller:
         call = Call(address, command, timeout)
         self.calls.append(call)
         return call.answered
+
+    def oneway(self, address: str, command: Command) -> None:
+        """See L{rocketbroker.remoting.client.RemotingClient.oneway}."""
+        self.oneways.append((address, command))
 
     def take(self) -> list[Call]:
         """The requests that wait; the next ones come into a new list."""

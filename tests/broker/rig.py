@@ -85,6 +85,9 @@ class NoNameServers:
         """Fail."""
         return fail(ConnectionLost(f"nobody listens at {address}"))
 
+    def oneway(self, address: str, command: Command) -> None:
+        """Nobody hears it."""
+
 
 class NoLookup:
     """Neither DNS nor an address server."""

@@ -11,17 +11,25 @@ from typing import Final, Protocol, final
 
 import attrs
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import error_of_response
+from rocketbroker.errors import TopicNotExist, error_of_response
+from rocketbroker.records.names import SYNC_MEMBER_PREFIX
 from rocketbroker.wire.bodies.registration import RegisterBrokerBody, plain_body
-from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
+from rocketbroker.wire.bodies.routes import (
+    GetBrokerMemberGroupResponseBody,
+    QueueData,
+    TopicRouteData,
+)
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.headers.namesrv import (
+    BrokerHeartbeatRequestHeader,
+    GetBrokerMemberGroupRequestHeader,
     GetRouteInfoRequestHeader,
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
@@ -71,6 +79,9 @@ class Caller(Protocol):
     ) -> Deferred[Command]:
         """Send a request; fires with the response, whatever its code."""
 
+    def oneway(self, address: str, command: Command) -> None:
+        """Send a request that wants no answer."""
+
 
 @final
 class NameServerApi:
@@ -109,6 +120,12 @@ class NameServerApi:
             cluster_name=options.broker_cluster_name,
             ha_server_addr=self._ha_address,
             broker_id=options.broker_id,
+            heartbeat_timeout_millis=(
+                options.broker_not_active_timeout_millis
+                if options.enable_slave_acting_master
+                else None
+            ),
+            enable_acting_master=options.enable_slave_acting_master,
             compressed=batch.compressed,
             body_crc32=batch.crc,
         )
@@ -133,6 +150,13 @@ class NameServerApi:
         @return: a name server that cannot be reached or understood needs them; one
             that refuses to say does not.
         """
+        command = self._version_question(version)
+        asked = self._client.invoke(server, command, self._seconds)
+        needs = asked.addCallback(differs, version)
+        return needs.addErrback(lambda failure: True)
+
+    def _version_question(self, version: DataVersion, flag: int = 0) -> Command:
+        """Request 322."""
         options = self._options
         header = QueryDataVersionRequestHeader(
             broker_name=options.broker_name,
@@ -140,12 +164,43 @@ class NameServerApi:
             cluster_name=options.broker_cluster_name,
             broker_id=options.broker_id,
         )
-        command = Command(
-            RequestCode.QUERY_DATA_VERSION, header.to_ext(), dumps(version.to_json())
+        body = dumps(version.to_json())
+        return Command(
+            RequestCode.QUERY_DATA_VERSION, header.to_ext(), body, flag=flag
         )
-        asked = self._client.invoke(server, command, self._seconds)
-        needs = asked.addCallback(differs, version)
-        return needs.addErrback(lambda failure: True)
+
+    def heartbeat(self, server: str, version: DataVersion) -> None:
+        """This broker lives: request 904, or 322 with compatibleWithOldNameSrv, which
+        name servers without 904 count as a sign of life, too. Nobody waits for it."""
+        options = self._options
+        if options.compatible_with_old_name_srv:
+            command = self._version_question(version, ONEWAY)
+        else:
+            header = BrokerHeartbeatRequestHeader(
+                cluster_name=options.broker_cluster_name,
+                broker_addr=self.address,
+                broker_name=options.broker_name,
+            )
+            code = RequestCode.BROKER_HEARTBEAT
+            command = Command(code, header.to_ext(), flag=ONEWAY)
+        self._client.oneway(server, command)
+
+    def members(self, server: str) -> Deferred[dict[int, str]]:
+        """The brokers that share this one's name, by id: request 901, or with
+        compatibleWithOldNameSrv the route of a topic that all of them have.
+
+        @return: fires with none if the name server knows none.
+        """
+        options = self._options
+        name, cluster = options.broker_name, options.broker_cluster_name
+        if options.compatible_with_old_name_srv:
+            route = self.route(server, SYNC_MEMBER_PREFIX + name)
+            return route.addCallbacks(members_of, no_members, (name, cluster))
+        header = GetBrokerMemberGroupRequestHeader(
+            cluster_name=cluster, broker_name=name
+        )
+        command = Command(RequestCode.GET_BROKER_MEMBER_GROUP, header.to_ext())
+        return self._call(server, command, SHORT_SECONDS).addCallback(member_group)
 
     def register_topic(self, server: str, config: TopicConfig) -> Deferred[None]:
         """Request 217: the route of one topic."""
@@ -202,6 +257,29 @@ def route_of(answer: Command) -> TopicRouteData:
     @raise RemoteProtocolError: it has no route.
     """
     return TopicRouteData.from_json(loads(answer.body))
+
+
+def members_of(route: TopicRouteData, name: str, cluster: str) -> dict[int, str]:
+    """The addresses of a group in a route."""
+    for data in route.broker_datas:
+        if (data.broker_name, data.cluster) == (name, cluster):
+            return data.broker_addrs
+    return {}
+
+
+def no_members(failure: Failure) -> dict[int, str]:
+    """No broker has the topic: there is none of the group."""
+    failure.trap(TopicNotExist)
+    return {}
+
+
+def member_group(answer: Command) -> dict[int, str]:
+    """The addresses in the answer to request 901.
+
+    @raise RemoteProtocolError: it has none.
+    """
+    body = GetBrokerMemberGroupResponseBody.from_json(loads(answer.body))
+    return body.broker_member_group.broker_addrs
 
 
 def order_topics(answer: Command) -> KVTable | None:

@@ -170,3 +170,19 @@ class NotifyMinBrokerIdChangeRequestHeader(Header, kw_only=True):
     min_broker_addr: str | None = None
     offline_broker_addr: str | None = None
     ha_broker_addr: str | None = None
+
+
+class ExchangeHAInfoRequestHeader(Header, kw_only=True):
+    """EXCHANGE_BROKER_HA_INFO (906), between brokers; empty: asks for the other's."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: Long | None = None
+    master_address: str | None = None
+
+
+class ExchangeHAInfoResponseHeader(Header, kw_only=True):
+    """The answer to EXCHANGE_BROKER_HA_INFO (906); filled by a master only."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: Long | None = None
+    master_address: str | None = None

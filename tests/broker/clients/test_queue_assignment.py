@@ -66,6 +66,9 @@ class AssignmentCase(SynchronousTestCase):
         route = TopicRouteData(queue_datas=queues)
         return succeed(response_to(command, body=dumps(route.to_json())))
 
+    def oneway(self, address: str, command: Command) -> None:
+        """No name server hears it."""
+
     def send(self, code: int, value: dict[str, object]) -> Command:
         """A request with a body."""
         return self.rig.ask(code, {}, dumps(value))

@@ -18,7 +18,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.wire.bodies.registration import RegisterBrokerBody
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
-from rocketbroker.wire.fastjson import loads
+from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
 from tests.broker.callers import Call, Caller
 
@@ -178,3 +178,67 @@ class OuterTests(SynchronousTestCase):
         done = self.calls.route("n:1", "T")
         self.call().answer(body=b"{")
         self.failureResultOf(done, RemoteProtocolError)
+
+    def test_registerActingMaster(self) -> None:
+        """103 always says whether a slave may act as master; where it may, it says how
+        soon a silent broker is gone, too."""
+        for on, wanted in ((False, (False, None)), (True, (True, 7000))):
+            self.make(
+                enable_slave_acting_master=on, broker_not_active_timeout_millis=7000
+            )
+            self.register()
+            header = RegisterBrokerRequestHeader.from_ext(self.call().command.ext)
+            found = header.enable_acting_master, header.heartbeat_timeout_millis
+            self.assertEqual(found, wanted)
+
+    def test_heartbeat(self) -> None:
+        """A heartbeat is a 322 that every name server understands, or a 904; nobody
+        waits for an answer."""
+        identity = {"brokerName": "b", "brokerAddr": "1.2.3.4:5", "clusterName": "C"}
+        for compatible, code, ext, body in (
+            (True, 322, {**identity, "brokerId": "0"}, dumps(VERSION)),
+            (False, 904, identity, b""),
+        ):
+            self.make(compatible_with_old_name_srv=compatible)
+            self.calls.heartbeat("n:1", VERSION)
+            ((address, command),) = self.caller.oneways
+            self.assertEqual((address, command.code, command.ext), ("n:1", code, ext))
+            self.assertEqual((command.body, command.is_oneway), (body, True))
+
+    def test_members(self) -> None:
+        """The members of the group stand in the route of a topic that each of them
+        has, or in the answer to 901."""
+        self.make(compatible_with_old_name_srv=True)
+        done = self.calls.members("n:1")
+        call = self.call()
+        self.assertEqual(call.command.code, 105)
+        self.assertEqual(
+            (call.command.ext or {})["topic"], "rmq_sys_SYNC_BROKER_MEMBER_b"
+        )
+        call.answer(
+            body=b'{"brokerDatas":[{"brokerName":"b","cluster":"D","brokerAddrs":'
+            b'{"0":"d:1"}},{"brokerName":"b","cluster":"C","brokerAddrs":{1:"c:1"}}]}'
+        )
+        self.assertEqual(self.successResultOf(done), {1: "c:1"})
+        self.make(compatible_with_old_name_srv=False)
+        done = self.calls.members("n:1")
+        call = self.call()
+        self.assertEqual(call.command.code, 901)
+        self.assertEqual(call.command.ext, {"clusterName": "C", "brokerName": "b"})
+        call.answer(
+            body=b'{"brokerMemberGroup":{"brokerAddrs":{0:"a:1",1:"c:1"},'
+            b'"brokerName":"b","cluster":"C"}}'
+        )
+        self.assertEqual(self.successResultOf(done), {0: "a:1", 1: "c:1"})
+
+    def test_noMembers(self) -> None:
+        """A name server that knows nothing of the group knows no members; one that
+        fails says nothing."""
+        self.make(compatible_with_old_name_srv=True)
+        for code, body, wanted in ((17, b"", {}), (0, b"{}", {})):
+            done = self.calls.members("n:1")
+            self.call().answer(code, body)
+            self.assertEqual(self.successResultOf(done), wanted)
+        done = self.calls.members("n:1")
+        self.call().answer(1)
+        self.failureResultOf(done, SystemFailure)

@@ -147,6 +147,8 @@ BrokerHeartbeatRequestHeader clusterName:S! brokerAddr:S! brokerName:S! brokerId
  epoch:I maxOffset:L confirmOffset:L heartbeatTimeoutMills:L electionPriority:I
 NotifyMinBrokerIdChangeRequestHeader minBrokerId:L brokerName:S minBrokerAddr:S
  offlineBrokerAddr:S haBrokerAddr:S
+ExchangeHAInfoRequestHeader masterHaAddress:S masterFlushOffset:L masterAddress:S
+ExchangeHAInfoResponseHeader masterHaAddress:S masterFlushOffset:L masterAddress:S
 """
 
 INHERITED = {"+rpc": "ns:S nsd:B bname:S oway:B", "+topic": "lo:B +rpc"}
