@@ -5,6 +5,11 @@ The periods are RocketMQ's (C{docs/facts/broker.md} 5), those without a setting 
 own included. A run that is not over is not begun anew, and no error ends a service: it
 is logged and counted, and the next run comes at its time.
 
+Not every broker does all of it: each line says in which roles it is done
+(C{docs/facts/ha.md} 4, 11, 13). A slave has the master's log, byte for byte, so it
+stores nothing of its own: it delivers no delayed messages and ends no transactions. It
+flushes, dispatches and cleans its own files, and its clients are its own.
+
 What happens after an event is not here: dispatching and indexing after appends
 (L{rocketbroker.broker.storage.store_scheduler}), group commit, retries of
 registrations.
@@ -13,11 +18,15 @@ registrations.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final, TypeAlias, final
 
 import attrs
 import msgspec
+from twisted.internet.defer import maybeDeferred
 from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
@@ -66,6 +75,30 @@ def clamped(seconds: float) -> float:
     return min(max(seconds, low), high)
 
 
+class Role(Enum):
+    """What a broker is to the others of its name.
+
+    An acting master is the slave that does the work of a master that is gone; it takes
+    no sends.
+    """
+
+    MASTER = "master"
+    SLAVE = "slave"
+    ACTING_MASTER = "acting master"
+
+
+#: The roles of all brokers; of those that store messages of their own; of those that
+#: follow a master.
+EVERY: Final = frozenset(Role)
+SPECIAL: Final = frozenset({Role.MASTER, Role.ACTING_MASTER})
+SLAVES: Final = frozenset({Role.SLAVE, Role.ACTING_MASTER})
+
+
+def role_of(settings: BrokerSettings) -> Role:
+    """The role that a broker with these settings begins with."""
+    return Role.SLAVE if settings.store.broker_role == "SLAVE" else Role.MASTER
+
+
 @attrs.frozen
 class Service:
     """One line of the table.
@@ -74,12 +107,14 @@ class Service:
     @ivar reason: why it is done.
     @ivar period: from one run to the next.
     @ivar delay: until the first run; None: one period.
+    @ivar roles: in which roles it is done.
     """
 
     name: str
     reason: str
     period: Seconds
     delay: Seconds | None = None
+    roles: frozenset[Role] = EVERY
 
 
 # Store.
@@ -156,16 +191,19 @@ DELIVERY: Final = Service(
     "delivery of delayed messages",
     "messages whose delay is over become visible",
     always(DELIVERY_SECONDS),
+    roles=SPECIAL,
 )
 CHECKS: Final = Service(
     "checks of transactions",
     "producers are asked how open transactions ended",
     lambda s: max(1, s.broker.transaction_check_interval) / 1000,
+    roles=SPECIAL,
 )
 MARKS: Final = Service(
     "marks of transactions",
     "ends of transactions that could not be written are written",
     always(MARKS_SECONDS),
+    roles=SPECIAL,
 )
 
 # Tables and figures.
@@ -231,10 +269,13 @@ REGISTRATION: Final = Service(
 
 @final
 class Services:
-    """The services of one broker that run.
+    """The services of one broker, of which those run that its role has.
 
+    @ivar role: that of the broker now.
     @ivar calls: in the order in which they were begun.
     """
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -242,20 +283,85 @@ class Services:
         settings: BrokerSettings,
         wall_ms: Callable[[], int],
     ) -> None:
+        self.role = role_of(settings)
         self.calls: dict[Service, PeriodicCall] = {}
         self._clock = clock
         self._wall_ms = wall_ms
         self._settings = settings
+        self._resume: dict[Service, Callable[[], object]] = {}
+        self._changed: list[Callable[[], object]] = []
+        self._stopped = False
 
-    def begin(self, service: Service, work: Callable[[], object]) -> PeriodicCall:
-        """Run a service from now on.
+    def begin(
+        self,
+        service: Service,
+        work: Callable[[], object],
+        resume: Callable[[], object] | None = None,
+    ) -> PeriodicCall:
+        """Run a service from now on, whenever the broker's role has it.
 
         @param work: may return a L{Deferred}, which fires when the run is over.
+        @param resume: called before the service runs in a role that the broker takes
+            later; may return a L{Deferred}, which fires when it may run.
         """
         call = self.calls[service] = PeriodicCall(self._clock, service.name, work)
-        first = None if service.delay is None else service.delay(self._settings)
-        call.start(service.period(self._settings), first)
+        if resume is not None:
+            self._resume[service] = resume
+        if self.is_on(service):
+            self._start(service)
         return call
+
+    def _start(self, service: Service) -> None:
+        settings = self._settings
+        first = None if service.delay is None else service.delay(settings)
+        self.calls[service].start(service.period(settings), first)
+
+    def is_on(self, service: Service) -> bool:
+        """Whether the broker's role has a service: work of several turns asks again."""
+        return self.role in service.roles
+
+    def act_as(self, role: Role) -> None:
+        """Take a role: end the services that it does not have, and run those it has.
+
+        A run that is under way ends by itself; its work asks L{is_on}.
+        """
+        if role is self.role or self._stopped:
+            return
+        before, self.role = self.role, role
+        self._log.info(
+            "This broker was {before}, and is {role} from now on.",
+            before=before.value,
+            role=role.value,
+        )
+        for service, call in self.calls.items():
+            if role not in service.roles:
+                call.stop()
+            elif before not in service.roles:
+                resumed = maybeDeferred(self._resume.get(service, _nothing))
+                resumed.addCallbacks(
+                    lambda _, service: self._resumed(service),
+                    self._not_resumed,
+                    callbackArgs=(service,),
+                    errbackArgs=(service,),
+                )
+        for changed in self._changed:
+            changed()
+
+    def _resumed(self, service: Service) -> None:
+        is_off = self._stopped or not self.is_on(service)
+        if not is_off and not self.calls[service].running:
+            self._start(service)
+
+    def _not_resumed(self, failure: Failure, service: Service) -> None:
+        """Run it all the same: it meets the error again, and goes on after it."""
+        self._log.failure(
+            "The {name} begins with an error.", failure, name=service.name
+        )
+        self._resumed(service)
+
+    def watch(self, changed: Callable[[], object]) -> None:
+        """Call C{changed} after each change of the role."""
+        self._changed.append(changed)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
@@ -265,6 +371,7 @@ class Services:
 
     def stop(self) -> None:
         """Begin no more runs."""
+        self._stopped = True
         for call in self.calls.values():
             call.stop()
 
@@ -289,9 +396,14 @@ class Services:
                 "runs": call.runs,
                 "failures": call.failures,
                 "isRunning": call.is_under_way,
+                "isOn": self.is_on(service),
             }
             if call.runs:
                 row["lastRunTimestamp"] = round(wall_ms - (now - call.begun_at) * 1000)
                 row["lastRunMillis"] = round(call.last_seconds * 1000, 3)
             rows.append(row)
         return rows
+
+
+def _nothing() -> None:
+    """What a service does before it runs, if it has nothing to do."""

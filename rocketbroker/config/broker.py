@@ -112,7 +112,7 @@ class BrokerOptions(KeyedOptions):
     ABOUT: ClassVar = {
         "broker_name": "the name that clients and name servers know this broker by",
         "broker_cluster_name": "the cluster that the broker joins",
-        "broker_id": "0, the master",
+        "broker_id": "0 for a master, and above it for a slave",
         "broker_config_path": "the file that requests change",
         "rocketmq_home": "where a warning looks for rules of ACL 1.0",
         "namesrv_addr": "the name servers, host:port;host:port",

@@ -22,12 +22,16 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.config.unsupported import (
     BROKER,
     SERVER,
+    check_identity,
     check_replicas,
     check_supported,
 )
 
 #: Where a broker listens unless listenPort says otherwise.
 BROKER_PORT: Final = 10911
+
+#: By so much less accessMessageInMemoryMaxRatio is on a slave.
+SLAVE_RATIO: Final = 10
 
 #: The classes of a broker's options.
 CLASSES: Final = (
@@ -129,6 +133,7 @@ class BrokerSettings:
         )
         store = StoreOptions.from_properties(properties, source, ha_listen_port=0)
         check_supported(properties, source, (*SERVER, *BROKER))
+        check_identity(store.broker_role, broker.broker_id, source)
         check_replicas(store.broker_role, store.in_sync_replicas, source)
         address, reason = advertised_address(
             server.bind_address, machine.local_address(), machine.ipv4_addresses()
@@ -138,6 +143,13 @@ class BrokerSettings:
             broker_ip1=broker.broker_ip1 if "brokerIP1" in properties else address,
             broker_ip2=broker.broker_ip2 if "brokerIP2" in properties else address,
         )
+        if store.broker_role == "SLAVE":
+            ratio = store.access_message_in_memory_max_ratio - SLAVE_RATIO
+            store = attrs.evolve(
+                store, access_message_in_memory_max_ratio=max(0, ratio)
+            )
+        else:
+            broker = attrs.evolve(broker, broker_id=0)
         if path is not None:
             broker = attrs.evolve(broker, broker_config_path=path)
         if name_servers is not None:
@@ -146,7 +158,7 @@ class BrokerSettings:
         if store.ha_listen_port <= 0:
             store = attrs.evolve(store, ha_listen_port=_next_port(server.listen_port))
         return cls(
-            broker=attrs.evolve(broker, broker_id=0),
+            broker=broker,
             server=server,
             client=RemotingClientOptions.from_properties(properties, source),
             store=store,

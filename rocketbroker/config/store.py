@@ -138,7 +138,7 @@ class StoreOptions(KeyedOptions):
         "sends are refused",
         "access_message_in_memory_max_ratio": "memory that holds new messages",
         "ha_listen_port": "the port of replication, by default the main port + 1",
-        "broker_role": "ASYNC_MASTER or SYNC_MASTER",
+        "broker_role": "ASYNC_MASTER, SYNC_MASTER or SLAVE",
         "flush_disk_type": "ASYNC_FLUSH, or SYNC_FLUSH: on the disk when answered",
         "sync_flush_timeout": "how long a send waits for the disk with SYNC_FLUSH",
         "message_delay_level": "the delay of each level, s, m, h or d",

@@ -59,11 +59,6 @@ SERVER: Final = (
 #: Settings of a broker, besides.
 BROKER: Final = (
     Unsupported(
-        "brokerRole",
-        ("async_master", "sync_master"),
-        "replicas are not supported yet",
-    ),
-    Unsupported(
         "enableControllerMode",
         _OFF,
         f"controllers, which choose masters, are not supported yet; {_PAIR}",
@@ -122,4 +117,16 @@ def check_replicas(broker_role: str, in_sync_replicas: int, source: str) -> None
         raise ConfigurationError(
             f"{source}: inSyncReplicas cannot be {in_sync_replicas} with SYNC_MASTER: "
             f"replicas are not supported yet, and there would be one copy only."
+        )
+
+
+def check_identity(broker_role: str, broker_id: int, source: str) -> None:
+    """Refuse a slave that has the master's id.
+
+    @raise ConfigurationError: one sentence.
+    """
+    if broker_role == "SLAVE" and broker_id <= 0:
+        raise ConfigurationError(
+            f"{source}: brokerId cannot be {broker_id} with brokerRole=SLAVE: slave's "
+            f"brokerId must be > 0."
         )

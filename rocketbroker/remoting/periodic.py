@@ -53,12 +53,14 @@ class PeriodicCall:
         self._work = work
         self._clock = clock
         self._loop = LoopingCall(self._call)
-        self._loop.clock = clock
         self._first: IDelayedCall | None = None
         self._is_first_a_period = False
 
     def start(self, period: float, first: float | None = None) -> None:
         """Call every C{period} seconds from now on.
+
+        May be called again after a stop; a call of before that has not ended is waited
+        for then, too.
 
         @param first: seconds until the first call; the period if C{None}.
         """
@@ -72,6 +74,10 @@ class PeriodicCall:
 
     def _begin(self) -> None:
         self._first = None
+        # A loop of its own for each start: one whose call has not ended would go on
+        # beside the new one.
+        self._loop = LoopingCall(self._call)
+        self._loop.clock = self._clock
         self._loop.start(self.period)
 
     def change(self, period: float) -> None:
@@ -93,7 +99,9 @@ class PeriodicCall:
             loop.stop()
             loop.start(period, now=False)
 
-    def _call(self) -> Deferred[object]:
+    def _call(self) -> Deferred[object] | None:
+        if self.is_under_way:
+            return None
         begin = self.begun_at = self._clock.seconds()
         self.runs += 1
         self.is_under_way = True

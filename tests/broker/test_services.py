@@ -4,14 +4,102 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
 from rocketbroker.broker import services
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.services import CLEANING, FINDINGS, REGISTRATION, Service
+from rocketbroker.broker.services import (
+    CHECKS,
+    CLEANING,
+    DELIVERY,
+    FINDINGS,
+    MARKS,
+    REGISTRATION,
+    SPECIAL,
+    Role,
+    Service,
+    Services,
+)
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import SMALL
+from tests.broker.rig import SMALL, services_of
 from tests.broker.week import WeekCase
+
+
+class RoleTests(SynchronousTestCase):
+    """Services of a broker whose role changes."""
+
+    def setUp(self) -> None:
+        """A master that does its special work every second."""
+        self.clock = Clock()
+        self.services = services_of(self.clock)
+        self.done: list[float] = []
+        self.ready: Deferred[None] = Deferred()
+        self.service = Service("s", "r", lambda s: 1.0, roles=SPECIAL)
+        self.call = self.services.begin(
+            self.service, lambda: self.done.append(self.clock.seconds()), self.resume
+        )
+        self.addCleanup(self.services.stop)
+
+    def resume(self) -> Deferred[None]:
+        """What is done before it runs in another role."""
+        return self.ready
+
+    def test_end(self) -> None:
+        """What the new role does not have ends at once, and who watches is told."""
+        told: list[Role] = []
+        self.services.watch(lambda: told.append(self.services.role))
+        self.clock.pump([1, 1])
+        self.services.act_as(Role.SLAVE)
+        self.services.act_as(Role.SLAVE)
+        self.clock.pump([1, 1])
+        self.assertEqual((self.done, told), ([1, 2], [Role.SLAVE]))
+        self.assertFalse(self.services.is_on(self.service))
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_begin(self) -> None:
+        """What the new role has runs as soon as it has got ready."""
+        self.services.act_as(Role.SLAVE)
+        self.services.act_as(Role.ACTING_MASTER)
+        self.clock.pump([1, 1])
+        self.assertEqual(self.done, [])
+        self.ready.callback(None)
+        self.clock.pump([1, 1])
+        self.assertEqual(self.done, [3, 4])
+
+    def test_late(self) -> None:
+        """What gets ready when the role is another one again, or after a stop, does not
+        run."""
+        self.services.act_as(Role.SLAVE)
+        self.services.act_as(Role.ACTING_MASTER)
+        self.services.act_as(Role.SLAVE)
+        self.ready.callback(None)
+        self.assertFalse(self.call.running)
+        self.ready = Deferred()
+        self.services.act_as(Role.MASTER)
+        self.services.stop()
+        self.ready.callback(None)
+        self.assertFalse(self.call.running)
+
+    def test_failure(self) -> None:
+        """What does not get ready is logged, and runs all the same."""
+        self.services.act_as(Role.SLAVE)
+        self.services.act_as(Role.MASTER)
+        self.ready.errback(OSError("disk"))
+        self.assertTrue(self.call.running)
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
+    def test_slave(self) -> None:
+        """The settings say which role a broker begins with."""
+        settings = BrokerSettings.from_properties(
+            {**SMALL, "brokerRole": "SLAVE", "brokerId": "1"}
+        )
+        services = Services(self.clock, settings, lambda: 0)
+        self.assertIs(services.role, Role.SLAVE)
+        self.assertFalse(services.begin(self.service, self.done.clear).running)
 
 
 class ServicesTests(WeekCase):
@@ -31,6 +119,30 @@ class ServicesTests(WeekCase):
         table = [each for each in vars(services).values() if type(each) is Service]
         self.assertGreater(len(table), 15)
         self.assertEqual(set(self.looking().services.calls), set(table))
+
+    def on(self, broker: Broker) -> set[str]:
+        """The services that run."""
+        return {
+            each.name for each, call in broker.services.calls.items() if call.running
+        }
+
+    def test_roles(self) -> None:
+        """A slave stores nothing of its own: it delivers no delayed messages and ends
+        no transactions, and does all else. An acting master does that, too."""
+        broker = self.looking()
+        everything = {
+            each.name for each in broker.services.calls if Role.MASTER in each.roles
+        }
+        self.assertEqual(self.on(broker), everything)
+        broker.services.act_as(Role.SLAVE)
+        kept = self.on(broker)
+        special = {DELIVERY.name, CHECKS.name, MARKS.name}
+        self.assertEqual(everything - kept, special)
+        self.assertFalse(self.rows()[DELIVERY.name]["isOn"])
+        broker.services.act_as(Role.ACTING_MASTER)
+        self.network.settle()
+        self.assertEqual(self.on(broker), kept | special)
+        self.assertTrue(self.rows()[DELIVERY.name]["isOn"])
 
     def test_errors(self) -> None:
         """An error in any of them is counted, and it runs again at its next time."""

@@ -69,6 +69,15 @@ class BrokerSettingsTests(SynchronousTestCase):
         )
         self.assertEqual(settings.broker.broker_id, 0)
 
+    def test_slave(self) -> None:
+        """A slave keeps its brokerId, and counts less of the memory as new messages',
+        as RocketMQ's does."""
+        settings = BrokerSettings.from_properties(
+            {"brokerId": "3", "brokerRole": "SLAVE"}
+        )
+        self.assertEqual(settings.broker.broker_id, 3)
+        self.assertEqual(settings.store.access_message_in_memory_max_ratio, 30)
+
     def test_unknown(self) -> None:
         """What no part knows is kept; the address server's keys are known."""
         settings = BrokerSettings.from_properties(

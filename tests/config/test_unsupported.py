@@ -24,7 +24,6 @@ class UnsupportedTests(SynchronousTestCase):
     def test_broker(self) -> None:
         """Each key of a broker refuses all values but those that are served."""
         others = {
-            "brokerRole": "SLAVE",
             "storeType": "defaultRocksDB",
             "configManagerVersion": "V2",
             "tls.server.mode": "permissive",
@@ -36,8 +35,16 @@ class UnsupportedTests(SynchronousTestCase):
             self.assertEqual(
                 self.refusal({key: text}), f"f: {key} cannot be {text!r}: {reason}."
             )
-            if key != "brokerRole":
-                BrokerSettings.from_properties({key: served[0]})
+            BrokerSettings.from_properties({key: served[0]})
+
+    def test_slave(self) -> None:
+        """A slave needs an id of its own: 0 is the master's."""
+        for given in ({}, {"brokerId": "0"}):
+            self.assertEqual(
+                self.refusal({"brokerRole": "SLAVE", **given}),
+                "f: brokerId cannot be 0 with brokerRole=SLAVE: slave's brokerId must "
+                "be > 0.",
+            )
 
     def test_otherReplication(self) -> None:
         """A sentence says what keeps copies instead of groups and controllers."""

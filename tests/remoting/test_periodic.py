@@ -127,6 +127,20 @@ class PeriodicTests(SynchronousTestCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
         self.assertEqual((self.done, self.call.running), ([5], False))
 
+    def test_again(self) -> None:
+        """After a stop it may begin again; a call of before that has not ended is
+        waited for, and the period counts from the new begin."""
+        first = self.result = Deferred()
+        self.pass_by(6)
+        self.call.stop()
+        self.call.start(10, 5)
+        self.pass_by(6)
+        self.assertEqual(self.done, [5])
+        self.result = None
+        first.callback(None)
+        self.pass_by(30)
+        self.assertEqual((self.done, self.call.runs), ([5, 21, 31, 41], 4))
+
     def test_start(self) -> None:
         """A call begins at once, or after one period."""
         now = PeriodicCall(self.clock, "now", self.work)

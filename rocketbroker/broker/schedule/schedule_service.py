@@ -132,6 +132,12 @@ class ScheduleService:
     def load(self) -> None:
         """I{Blocking.} Read how far each level is; the store is open."""
         self._offsets.load()
+        self._levels = self._found()
+        self._log_missing_levels()
+
+    def _found(self) -> deque[DelayLevel]:
+        """I{Blocking.} The levels, as far as they are by the table of offsets."""
+        levels: deque[DelayLevel] = deque()
         for number, delay_ms in enumerate(self._delay_messages.delays, 1):
             queue = self._store.queue(SCHEDULE_TOPIC, number - 1)
             offset = self._offsets.get(number)
@@ -139,11 +145,11 @@ class ScheduleService:
                 offset = queue.min_offset
             level = DelayLevel(number, delay_ms, queue, offset)
             self._correct(level)
-            self._resume(level)
-            self._levels.append(level)
-        self._log_missing_levels()
+            self._pass_over(level)
+            levels.append(level)
+        return levels
 
-    def _resume(self, level: DelayLevel) -> None:
+    def _pass_over(self, level: DelayLevel) -> None:
         """Pass over what has been delivered since the file was written."""
         try:
             offset = resumed_offset(
@@ -178,7 +184,15 @@ class ScheduleService:
 
     def start(self) -> None:
         """Begin to deliver."""
-        self._services.begin(DELIVERY, self._turn)
+        self._services.begin(DELIVERY, self._turn, self._resume)
+
+    def _resume(self) -> Deferred[None]:
+        """Begin as a slave that becomes a master does: where the last one was, as far
+        as its offsets and the log say it."""
+        return self._in_thread(self._found).addCallback(self._resumed)
+
+    def _resumed(self, levels: deque[DelayLevel]) -> None:
+        self._levels = levels
 
     def stop(self) -> Deferred[None]:
         """Deliver nothing any more; fires when no thread reads for it."""
@@ -189,9 +203,12 @@ class ScheduleService:
         return DeferredList(list(self._reading)).addCallback(lambda _: None)
 
     def save(self) -> None:
-        """Write down how far each level is, as far as the disk has it."""
+        """Write down how far each level is, as far as the disk has it.
+
+        A slave's table is a copy of the master's, and its levels stand still.
+        """
         flushed = self._store.flushed_position
-        for level in self._levels:
+        for level in self._levels if self._services.is_on(DELIVERY) else ():
             level.keep(flushed)
             if level.kept_offset or self._offsets.get(level.number) is not None:
                 self._offsets.put(level.number, level.kept_offset)
@@ -225,6 +242,8 @@ class ScheduleService:
     def _step(self) -> None:
         """Deliver what is due; what is more than one step's, soon."""
         self._call = None
+        if not self._services.is_on(DELIVERY):
+            return
         left = MAX_DELIVERED
         for _ in range(len(self._levels)):
             level = self._levels[0]
@@ -281,7 +300,7 @@ class ScheduleService:
             )
 
     def _was_read(self, level: DelayLevel, step: Step) -> None:
-        if not self._stopped:
+        if not self._stopped and self._services.is_on(DELIVERY):
             self._deliver(level, step)
 
     def _not_read(self, level: DelayLevel, failure: Failure) -> None:

@@ -180,11 +180,24 @@ class CheckBack:
     # Start and stop.
 
     def load(self) -> None:
-        """I{Blocking.} Find the open transactions; the store and the offsets are open.
+        """I{Blocking.} Find the open transactions, unless they are a master's of this
+        slave; the store and the offsets are open.
 
         @raise OSError: the disk cannot be read.
         """
         self._counts.load()
+        if self._services.is_on(CHECKS):
+            self._marks.write(self._find())
+
+    def _resume(self) -> Deferred[None]:
+        """Find those that the log of a master that is gone has."""
+        return self._in_thread(self._find).addCallback(self._mark)
+
+    def _find(self) -> list[Over]:
+        """I{Blocking.} Learn from the disk which are open.
+
+        @return: the halves that are over, because there is a newer one of theirs.
+        """
         half = self._store.queue(HALF_TOPIC, 0)
         op = self._store.queue(OP_HALF_TOPIC, 0)
         self._state.begin(self._kept(HALF_TOPIC, half.min_offset, half.max_offset))
@@ -222,7 +235,7 @@ class CheckBack:
             gone = {each for each, _ in older}
             still = [topic for each, topic in topics.items() if each not in gone]
             self._counts.begin(Counter(still))
-        self._marks.write(older)
+        return older
 
     def _kept(self, topic: str, first: int, end: int) -> int:
         """The offset that was written down, if the queue has it."""
@@ -231,7 +244,7 @@ class CheckBack:
 
     def start(self) -> None:
         """Begin to check."""
-        self._services.begin(CHECKS, self._begin_round)
+        self._services.begin(CHECKS, self._begin_round, self._resume)
         self._services.begin(MARKS, self._retry)
 
     def stop(self) -> Deferred[None]:
@@ -243,12 +256,18 @@ class CheckBack:
 
     def _retry(self) -> None:
         """Write the marks that wait."""
-        if self._marks.waiting and self._marks.write([]):
+        if self._marks.waiting:
+            self._mark([])
+
+    def _mark(self, over: list[Over]) -> None:
+        if self._marks.write(over):
             self._appended()
 
     def save(self) -> None:
         """Put into the table of offsets how far the checks are, as far as the disk has
-        what they stored."""
+        what they stored. A slave's table is a copy of the master's."""
+        if not self._services.is_on(CHECKS):
+            return self._progress.clear()
         flushed = self._store.flushed_position
         progress = self._progress
         kept = None
@@ -283,16 +302,22 @@ class CheckBack:
         while (block := await self._in_thread(self._marks.read)) is not None:
             self._marks.take(block)
         offset = self._state.base
-        while not self._stopped and self._clock.seconds() < end_of_time:
+        while self._goes_on() and self._clock.seconds() < end_of_time:
             wanted = self._open_from(offset, end, MAX_READ)
             if not wanted:
                 self._advance(max(offset, end))
                 break
             found = await self._in_thread(partial(self._read, wanted))
+            if not self._goes_on():
+                return
             offset = self._look_at(found)
             self._advance(offset)
             if offset <= found[-1][0]:
                 break
+
+    def _goes_on(self) -> bool:
+        """Whether a round that is under way is to go on."""
+        return not self._stopped and self._services.is_on(CHECKS)
 
     def _open_from(self, offset: int, end: int, most: int) -> list[int]:
         """The next offsets of halves before C{end} that may be open."""
