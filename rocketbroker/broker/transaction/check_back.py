@@ -266,14 +266,12 @@ class CheckBack:
     def save(self) -> None:
         """Put into the table of offsets how far the checks are, as far as the disk has
         what they stored. A slave's table is a copy of the master's."""
-        if not self._services.is_on(CHECKS):
-            return self._progress.clear()
         flushed = self._store.flushed_position
         progress = self._progress
         kept = None
         while progress and progress[0][0] <= flushed:
             kept = progress.popleft()
-        if kept is not None:
+        if kept is not None and self._services.is_on(CHECKS):
             _, half, op = kept
             if not half and self._offsets.query(GROUP, HALF_TOPIC, 0) == NONE:
                 return  # Without transactions nobody sees the group, as in RocketMQ.
