@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.wire -*-
-"""The remoting protocol: framing, headers, bodies, one connection. No I/O.
+"""The remoting protocol, and the replication stream. No I/O.
 
 Bytes become a command, and a command becomes bytes:
 
@@ -18,4 +18,8 @@ A command's extension fields are a typed header, and its body is a value:
   - L{rocketbroker.wire.fastjson}: RocketMQ's dialect of JSON, read
     (L{rocketbroker.wire.reading}) and written (L{rocketbroker.wire.emitting}).
   - L{rocketbroker.wire.fields}: members of an object as typed values.
+
+Between a master and its slaves there are no commands:
+
+  - L{rocketbroker.wire.hastream}: frames of the log, and reports of positions.
 """
