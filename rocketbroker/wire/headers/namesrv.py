@@ -186,3 +186,9 @@ class ExchangeHAInfoResponseHeader(Header, kw_only=True):
     master_ha_address: str | None = None
     master_flush_offset: Long | None = None
     master_address: str | None = None
+
+
+class ResetMasterFlushOffsetHeader(Header, kw_only=True):
+    """RESET_MASTER_FLUSH_OFFSET (908), to a slave."""
+
+    master_flush_offset: Long

@@ -148,6 +148,7 @@ BrokerHeartbeatRequestHeader clusterName:S! brokerAddr:S! brokerName:S! brokerId
 NotifyMinBrokerIdChangeRequestHeader minBrokerId:L brokerName:S minBrokerAddr:S
  offlineBrokerAddr:S haBrokerAddr:S
 ExchangeHAInfoRequestHeader masterHaAddress:S masterFlushOffset:L masterAddress:S
+ResetMasterFlushOffsetHeader masterFlushOffset:L!
 ExchangeHAInfoResponseHeader masterHaAddress:S masterFlushOffset:L masterAddress:S
 """
 
