@@ -228,7 +228,9 @@ class Parts:
         """Messages in and out."""
         env, settings = self._environment, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
-        self.group_commit = GroupCommit(clock, store, settings.store, in_thread)
+        self.group_commit = GroupCommit(
+            clock, store, settings.store, in_thread, lambda copies: -1
+        )
         self.long_polling = LongPolling(
             clock, store, settings.broker, env.turns, self.services
         )

@@ -141,6 +141,7 @@ class StoreOptions(KeyedOptions):
         "broker_role": "ASYNC_MASTER, SYNC_MASTER or SLAVE",
         "flush_disk_type": "ASYNC_FLUSH, or SYNC_FLUSH: on the disk when answered",
         "sync_flush_timeout": "how long a send waits for the disk with SYNC_FLUSH",
+        "slave_timeout": "how long a send waits for copies with SYNC_MASTER",
         "message_delay_level": "the delay of each level, s, m, h or d",
         "flush_delay_offset_interval": "time between writes of the levels' offsets",
         "enable_schedule_message_stats": "count delayed messages when they are due",
@@ -192,6 +193,7 @@ class StoreOptions(KeyedOptions):
                 "delete_consume_queue_files_interval",
                 "redelete_hanged_file_interval",
                 "sync_flush_timeout",
+                "slave_timeout",
                 "os_page_cache_busy_time_out_mills",
                 "flush_delay_offset_interval",
             ),
@@ -304,7 +306,7 @@ class StoreOptions(KeyedOptions):
     flush_disk_type: str = "ASYNC_FLUSH"
     sync_flush_timeout: int = running(5000)
     put_message_timeout: int = 8000
-    slave_timeout: int = 3000
+    slave_timeout: int = running(3000)
     message_delay_level: str = DELAY_LEVELS
     flush_delay_offset_interval: int = running(10000)
     clean_file_forcibly_enable: bool = running(True)

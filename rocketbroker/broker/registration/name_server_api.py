@@ -165,9 +165,7 @@ class NameServerApi:
             broker_id=options.broker_id,
         )
         body = dumps(version.to_json())
-        return Command(
-            RequestCode.QUERY_DATA_VERSION, header.to_ext(), body, flag=flag
-        )
+        return Command(RequestCode.QUERY_DATA_VERSION, header.to_ext(), body, flag=flag)
 
     def heartbeat(self, server: str, version: DataVersion) -> None:
         """This broker lives: request 904, or 322 with compatibleWithOldNameSrv, which

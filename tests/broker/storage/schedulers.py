@@ -11,6 +11,7 @@ from rocketbroker.broker.storage.store_scheduler import (
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival
+from rocketbroker.testing.replicas import ScriptedReplicas
 from tests.broker.rig import Rig, services_of
 
 
@@ -33,7 +34,9 @@ class SchedulerCase(SynchronousTestCase):
         self.addCleanup(self.rig.close)
         options = StoreOptions(**settings)  # type: ignore[arg-type]
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
-        self.group_commit = GroupCommit(clock, store, options, threads)
+        self.group_commit = GroupCommit(
+            clock, store, options, threads, ScriptedReplicas().acked
+        )
         self.turns = Turns()
         self.services = services_of(clock, options)
         self.scheduler = StoreScheduler(

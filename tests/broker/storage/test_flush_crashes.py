@@ -26,6 +26,7 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.replicas import ScriptedReplicas
 from tests.broker.rig import services_of, settings_of
 from tests.store.stores import QUEUE_ENTRIES, ROOT, Wall, draft, make, placed
 from tests.store.stores import options as store_options
@@ -132,7 +133,9 @@ class Machine:
         self.threads = SlowThreads()
         self.store = make(self.disk, self.wall, **self.settings)
         self.store.open()
-        self.group_commit = GroupCommit(self.clock, self.store, options, self.threads)
+        self.group_commit = GroupCommit(
+            self.clock, self.store, options, self.threads, ScriptedReplicas().acked
+        )
         self.scheduler = StoreScheduler(
             self.clock,
             self.store,

@@ -6,12 +6,14 @@ import errno
 from collections.abc import Callable
 from typing import TypeVar
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.storage.group_commit import RETRY_SECONDS, GroupCommit
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Draft
+from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.wire.codes import ResponseCode
 from tests.broker.rig import Rig
 
@@ -56,6 +58,7 @@ class DurabilityTests(SynchronousTestCase):
             self.rig.store,
             StoreOptions(flush_disk_type="SYNC_FLUSH", sync_flush_timeout=5000),
             self.thread,
+            ScriptedReplicas().acked,
         )
         self.settled: list[tuple[bytes, int]] = []
 
@@ -214,4 +217,191 @@ class DurabilityTests(SynchronousTestCase):
         self.admit(b"a")
         self.thread.tell()
         self.assertIsNone(self.successResultOf(self.group_commit.stop()))
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+
+class CopiesTests(SynchronousTestCase):
+    """Groups that wait for replicas, and perhaps for the disk as well."""
+
+    def setUp(self) -> None:
+        """A store, and replicas that have nothing yet."""
+        self.settled: list[tuple[bytes, int]] = []
+        self.begin("ASYNC_FLUSH")
+
+    def begin(self, flush: str) -> None:
+        """Work with that flush mode."""
+        self.rig = Rig({"flushDiskType": flush})
+        self.addCleanup(self.rig.close)
+        self.thread = SlowThread()
+        self.replicas = ScriptedReplicas()
+        self.group_commit = GroupCommit(
+            self.rig.clock,
+            self.rig.store,
+            StoreOptions(
+                flush_disk_type=flush, sync_flush_timeout=5000, slave_timeout=3000
+            ),
+            self.thread,
+            self.replicas.acked,
+        )
+        self.replicas.watch(self.group_commit.copied)
+
+    def settle(self, drafts: list[Draft], code: int) -> None:
+        """Note who was answered with what."""
+        self.settled.extend((draft.body, code) for draft in drafts)
+
+    def admit(self, body: bytes, copies: int = 2) -> int:
+        """Append a message and let it wait; the position behind it."""
+        draft = self.rig.append(body)
+        self.group_commit.admit([draft], self.settle, copies)
+        return draft.end
+
+    def test_reported(self) -> None:
+        """A group is released by the report that passes it, with all before it."""
+        self.replicas.report(0)
+        self.admit(b"a")
+        end = self.admit(b"b")
+        last = self.admit(b"c")
+        self.replicas.report(end - 1)
+        self.assertEqual(self.settled, [(b"a", 0)])
+        self.replicas.report(end)
+        self.assertEqual(self.settled, [(b"a", 0), (b"b", 0)])
+        self.assertEqual(
+            (self.group_commit.waiting, self.group_commit.waiting_for_copies), (1, 1)
+        )
+        self.assertEqual(self.group_commit.waiting_bytes, last - end)
+
+    def test_oneSweep(self) -> None:
+        """A report releases all the groups that it passes."""
+        ends = [self.admit(b"%d" % number) for number in range(5)]
+        self.replicas.report(ends[-1])
+        self.assertEqual(len(self.settled), 5)
+        self.assertEqual(self.group_commit.waiting_bytes, 0)
+
+    def test_noFlush(self) -> None:
+        """With ASYNC_FLUSH nothing is flushed for it."""
+        self.replicas.report(self.admit(b"a"))
+        self.assertEqual((self.group_commit.flushes, self.thread.ended), (0, []))
+
+    def test_severalCopies(self) -> None:
+        """Who needs more copies than there are keeps nobody else waiting."""
+        self.admit(b"three", 3)
+        self.admit(b"two", 2)
+        end = self.admit(b"three more", 3)
+        self.replicas.report(end)
+        self.assertEqual(self.settled, [(b"two", 0)])
+        self.replicas.report(end, end)
+        self.assertEqual(self.settled[1:], [(b"three", 0), (b"three more", 0)])
+
+    def test_timeout(self) -> None:
+        """Who has too few copies after slaveTimeout hears so, each in his own time, and
+        nothing later."""
+        self.admit(b"a")
+        self.rig.clock.advance(2)
+        end = self.admit(b"b")
+        self.rig.clock.advance(0.9)
+        self.assertEqual(self.settled, [])
+        self.assertEqual(self.group_commit.waiting_ms(), 2900)
+        self.rig.clock.advance(0.1)
+        timeout = ResponseCode.FLUSH_SLAVE_TIMEOUT
+        self.assertEqual(self.settled, [(b"a", timeout)])
+        self.replicas.report(end)
+        self.assertEqual(self.settled[1:], [(b"b", 0)])
+        self.assertEqual(self.group_commit.slave_timeouts, 1)
+        self.assertEqual(self.group_commit.timeouts, 0)
+        self.rig.clock.advance(9)
+        self.assertEqual(len(self.settled), 2)
+        self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+    def test_gone(self) -> None:
+        """A slave that has gone counts no more; who comes in its place does."""
+        end = self.admit(b"a", 3)
+        self.replicas.report(end, 0)
+        self.replicas.report(end)
+        self.assertEqual(self.settled, [])
+        self.replicas.report(end, end)
+        self.assertEqual(self.settled, [(b"a", 0)])
+
+    def test_both(self) -> None:
+        """With SYNC_FLUSH a group waits for disk and copies, in whatever order they
+        come."""
+        self.begin("SYNC_FLUSH")
+        end = self.admit(b"a")
+        self.replicas.report(end)
+        self.assertEqual(self.settled, [])
+        self.thread.tell()
+        self.assertEqual(self.settled, [(b"a", 0)])
+        end = self.admit(b"b")
+        self.admit(b"not copied", 1)
+        self.thread.tell()
+        self.thread.tell()
+        self.assertEqual(self.settled[1:], [(b"not copied", 0)])
+        self.replicas.report(end)
+        self.assertEqual(self.settled[2:], [(b"b", 0)])
+        self.assertEqual(self.group_commit.waiting_bytes, 0)
+
+    def test_bothLate(self) -> None:
+        """Of two outcomes that are bad the replicas' is told, when both are known."""
+        self.begin("SYNC_FLUSH")
+        self.admit(b"a")
+        self.rig.clock.advance(4)
+        self.assertEqual(self.settled, [])
+        end = self.admit(b"b")
+        self.replicas.report(end)
+        self.rig.clock.advance(1)
+        self.assertEqual(self.settled, [(b"a", ResponseCode.FLUSH_SLAVE_TIMEOUT)])
+        self.rig.clock.advance(4)
+        self.assertEqual(self.settled[1:], [(b"b", ResponseCode.FLUSH_DISK_TIMEOUT)])
+        self.assertEqual(
+            (self.group_commit.timeouts, self.group_commit.slave_timeouts), (1, 1)
+        )
+
+    def test_flushFails(self) -> None:
+        """After a flush that failed the answer waits for the copies, as always."""
+        self.begin("SYNC_FLUSH")
+        self.rig.disk.fail("datasync", errno.EIO)
+        end = self.admit(b"a")
+        self.thread.tell()
+        self.assertEqual(self.settled, [])
+        self.replicas.report(end)
+        self.assertEqual(self.settled, [(b"a", ResponseCode.FLUSH_DISK_TIMEOUT)])
+
+    def test_shorterTimeout(self) -> None:
+        """The shorter of two times is kept, whichever began first, also after it was
+        changed."""
+        self.begin("SYNC_FLUSH")
+        self.admit(b"disk", 1)
+        self.rig.clock.advance(1)
+        self.admit(b"slow")
+        self.thread.tell()
+        self.thread.tell()
+        settings = self.rig.settings
+        store = attrs.evolve(settings.store, slave_timeout=500)
+        self.group_commit.configure(attrs.evolve(settings, store=store))
+        self.admit(b"fast", 3)
+        self.thread.tell()
+        timeout = ResponseCode.FLUSH_SLAVE_TIMEOUT
+        self.rig.clock.advance(0.5)
+        self.assertEqual(self.settled, [(b"disk", 0), (b"fast", timeout)])
+        self.rig.clock.advance(2.5)
+        self.assertEqual(self.settled[2:], [(b"slow", timeout)])
+
+    def test_settled(self) -> None:
+        """Who asks hears when all are answered, whatever they wait for."""
+        self.begin("SYNC_FLUSH")
+        end = self.admit(b"a")
+        self.admit(b"b", 1)
+        done = self.group_commit.settled()
+        self.thread.tell()
+        self.thread.tell()
+        self.rig.clock.advance(0)
+        self.assertNoResult(done)
+        self.replicas.report(end)
+        self.rig.clock.advance(0)
+        self.assertIsNone(self.successResultOf(done))
+
+    def test_stop(self) -> None:
+        """At the end nobody waits for reports that cannot come."""
+        self.admit(b"a")
+        self.assertIsNone(self.successResultOf(self.group_commit.stop()))
+        self.assertEqual(self.settled, [(b"a", ResponseCode.FLUSH_SLAVE_TIMEOUT)])
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
