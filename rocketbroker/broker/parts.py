@@ -53,7 +53,7 @@ from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
 from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.broker.storage.group_commit import GroupCommit
-from rocketbroker.broker.storage.log_subscribers import LogSubscriber, LogSubscribers
+from rocketbroker.broker.storage.log_subscribers import LogSubscribers
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.broker.waiting_requests import WaitingRequests
@@ -439,19 +439,9 @@ class Parts:
 
     def _make_log_subscribers(self) -> None:
         """The plug-ins that see each stored message."""
-        env, root = self._environment, self.settings.store.store_path_root_dir
+        env = self._environment
         self.log_subscribers = LogSubscribers(env.clock, self._file(SUBSCRIBERS))
-        for plugin, in_thread in env.followers:
-            self.log_subscribers.add(
-                LogSubscriber(
-                    env.clock,
-                    self.store,
-                    plugin,
-                    in_thread,
-                    f"{root}/plugins/{plugin.name}",
-                    self.settings.as_properties(),
-                )
-            )
+        self.log_subscribers.add_plugins(env.followers, self.store, self.settings)
 
     def _make_registration(self) -> None:
         """The registration with the name servers."""

@@ -28,6 +28,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.store.dispatched_record import DispatchedRecord, ILogTail
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin, IRecordFollower
@@ -241,6 +242,20 @@ class LogSubscribers:
     def add(self, following: LogSubscriber) -> None:
         """One more; before anything is loaded."""
         self.all.append(following)
+
+    def add_plugins(
+        self,
+        plugins: Sequence[tuple[IFollowerPlugin, InThread]],
+        store: IStore,
+        settings: BrokerSettings,
+    ) -> None:
+        """One of each plug-in, with its thread."""
+        root, texts = settings.store.store_path_root_dir, settings.as_properties()
+        for plugin, in_thread in plugins:
+            folder = f"{root}/plugins/{plugin.name}"
+            self.add(
+                LogSubscriber(self._clock, store, plugin, in_thread, folder, texts)
+            )
 
     def load(self) -> None:
         """I{Blocking.} Read where each one is; the store is open."""
