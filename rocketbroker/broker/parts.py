@@ -360,7 +360,11 @@ class Parts:
             env.clock.seconds,
         )
         self.cold_flow = ColdFlow(
-            self.settings, env.clock.seconds, env.wall_ms, self.running.change
+            self.settings,
+            self.consumers,
+            env.clock.seconds,
+            env.wall_ms,
+            self.running.change,
         )
         self.pulling = Pulling(
             store,

@@ -114,6 +114,17 @@ def add_store(samples: Samples, broker: Broker) -> None:
             count,
             reason=reason,
         )
+    for reason, count in (
+        ("flow_control", broker.cold_flow.refused),
+        ("overloaded", broker.pulling.cold_overloads),
+    ):
+        samples.counter(
+            "rocketbroker_cold_pulls_refused_total",
+            "pulls of old messages refused: their group has read too many of them, or "
+            "too many wait for the disk",
+            count,
+            reason=reason,
+        )
     for name, words, value in (
         (
             "rocketbroker_sends_failed_total",

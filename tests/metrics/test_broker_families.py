@@ -338,6 +338,11 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_waiting_requests_refused_total"
         self.assertEqual(self.value(name, family="get_broker_runtime_info"), 3)
         self.assertEqual(self.value(name, family="pull_message"), 0)
+        self.broker.cold_flow.refused = 4
+        self.broker.pulling.cold_overloads = 5
+        name = "rocketbroker_cold_pulls_refused_total"
+        self.assertEqual(self.value(name, reason="flow_control"), 4)
+        self.assertEqual(self.value(name, reason="overloaded"), 5)
 
     def test_periodic(self) -> None:
         """Failures of periodic work are counted, by work."""

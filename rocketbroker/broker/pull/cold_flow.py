@@ -6,13 +6,13 @@ others' messages are in. With coldDataFlowControlEnable the bytes of such reads 
 counted by group, in windows of L{WINDOW_SECONDS}. A group that has read as much as its
 threshold in a window, or any group that reads cold data once all of them together have
 read globalColdReadThreshold, has its cold pulls refused with SYSTEM_BUSY until the
-window ends; its clients ask again after some milliseconds. Pulls of messages in memory,
-and other groups, are served as ever.
+window ends; its clients ask again after some milliseconds. Those of consumers that pull
+by themselves wait L{WAIT_SECONDS}, and then get one message, or all they asked for if
+the window has ended. Pulls of messages in memory, and other groups, are served as ever.
 
 The threshold is cgColdReadThreshold, or what an operator has set for the group; that is
-forgotten when the broker stops, as in RocketMQ. RocketMQ lets consumers that pull by
-themselves wait three seconds for one message; here they are refused like others. There
-are no thresholds that adapt (coldCtrStrategyEnable).
+forgotten when the broker stops, as in RocketMQ. There are no thresholds that adapt
+(coldCtrStrategyEnable).
 
 C{docs/facts/broker.md} 12.6; C{docs/facts/admin.md} 2.4.
 """
@@ -24,17 +24,23 @@ from typing import Final, final
 
 from twisted.logger import Logger
 
+from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import BUILT_IN
+from rocketbroker.broker.pull.pull_checks import ACTIVELY
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.properties import parse
-from rocketbroker.errors import InvalidParameter, SystemBusy, SystemFailure
+from rocketbroker.errors import InvalidParameter, SystemFailure
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 
 #: Sums begin anew so often, as in RocketMQ.
 WINDOW_SECONDS: Final = 5.0
+
+#: So long those wait that may; RocketMQ looks every five seconds for who has waited
+#: for three.
+WAIT_SECONDS: Final = 3.0
 
 #: A group is forgotten that has read no cold data for so long.
 IDLE_SECONDS: Final = 60.0
@@ -67,7 +73,7 @@ class ColdReads:
 class ColdFlow:
     """Counts cold reads, and says whose are too many.
 
-    @ivar refused: how many pulls were refused.
+    @ivar refused: how many pulls L{rocketbroker.broker.pull.pull} has refused for it.
     """
 
     _log = Logger()
@@ -75,6 +81,7 @@ class ColdFlow:
     def __init__(
         self,
         settings: BrokerSettings,
+        consumers: ConsumerRegistry,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
         change: Callable[[Mapping[str, str]], None],
@@ -85,6 +92,7 @@ class ColdFlow:
         """
         self.refused = 0
         self._change = change
+        self._consumers = consumers
         self._seconds = seconds
         self._wall_ms = wall_ms
         self._began = seconds()
@@ -99,17 +107,19 @@ class ColdFlow:
         self._threshold = settings.broker.cg_cold_read_threshold
         self._most = settings.broker.global_cold_read_threshold
 
-    def refusal(self, group: str) -> SystemBusy | None:
-        """Why a group's cold pull is refused, if it is: the group has had enough."""
+    def limits(self, group: str) -> bool:
+        """Whether a group has had enough cold data for now."""
         reads = self._reads.get(group)
         if not self._enabled or reads is None or group in BUILT_IN:
-            return None
+            return False
         self._roll()
         threshold = self._thresholds.get(group, self._threshold)
-        if reads.size < threshold and self._total < self._most:
-            return None
-        self.refused += 1
-        return SystemBusy(REFUSAL)
+        return reads.size >= threshold or self._total >= self._most
+
+    def may_wait(self, group: str) -> bool:
+        """Whether cold pulls of a group wait when it is limited; others are refused."""
+        online = self._consumers.group(group)
+        return online is not None and online.consume_type == ACTIVELY
 
     def read(self, group: str, size: int) -> None:
         """A group has read so many bytes of cold data."""

@@ -26,7 +26,7 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
-from rocketbroker.broker.pull.cold_flow import ColdFlow
+from rocketbroker.broker.pull.cold_flow import REFUSAL, WAIT_SECONDS, ColdFlow
 from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
 from rocketbroker.broker.pull.pull_checks import (
     COMMIT,
@@ -38,11 +38,12 @@ from rocketbroker.broker.pull.pull_checks import (
 )
 from rocketbroker.broker.pull.pull_messages import (
     OFFSET_RESET,
+    Pull,
     code_of,
     fields_of,
     forbidden,
     limits,
-    moved,
+    nothing,
     ordinary_messages,
 )
 from rocketbroker.broker.send.append_batcher import refuse
@@ -71,39 +72,13 @@ MAX_COLD: Final = 1024
 #: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
 MAX_SUSPENDED_SECONDS: Final = 3600.0
 
+#: No queue goes beyond it: a pull that waits for that waits until its time is over.
+NEVER: Final = (1 << 63) - 1
+
 _SIZES: Final = Struct(
     ">I"  # length of the frame, without these 4 bytes
     "I"  # serialization (JSON: 0), length of the header
 )
-
-
-@final
-class Pull:
-    """One pull on its way, and where its answer goes.
-
-    @ivar opaque: of a request that came the hot way.
-    @ivar done: takes the answer of one that came the general way.
-    @ivar read_ms: how long the read of its messages took.
-    """
-
-    __slots__ = ("connection", "done", "fields", "opaque", "queue", "read_ms", "route")
-
-    def __init__(
-        self,
-        connection: IConnection,
-        fields: PullFields,
-        route: Route,
-        queue: IQueue,
-        opaque: int,
-        done: Deferred[Command | None] | None,
-    ) -> None:
-        self.connection = connection
-        self.fields = fields
-        self.route = route
-        self.queue = queue
-        self.opaque = opaque
-        self.done = done
-        self.read_ms = 0
 
 
 @final
@@ -113,6 +88,7 @@ class Pulling:
     @ivar hot_pulls: how many requests went the hot way.
     @ivar general_pulls: how many went the general way.
     @ivar cold_pulls: how many had to wait for the disk.
+    @ivar cold_overloads: how many were refused because too many waited for it.
     @ivar missed: how many reads found nothing for the pull.
     @ivar longest_read_ms: how long the longest read took; one that goes the hot way
         touches nothing but memory and is not timed.
@@ -141,6 +117,7 @@ class Pulling:
         self.hot_pulls = 0
         self.general_pulls = 0
         self.cold_pulls = 0
+        self.cold_overloads = 0
         self.missed = 0
         self.longest_read_ms = 0.0
         self._general_found = 0
@@ -294,7 +271,7 @@ class Pulling:
         offset = fields.queueOffset
         assert type(offset) is int
         if reset is not None:
-            self._found(pull, moved(queue, reset), True)
+            self._found(pull, nothing(OFFSET_RESET, queue, reset), True)
             return
         if offset >= queue.max_offset:
             self._dispatch()
@@ -316,10 +293,17 @@ class Pulling:
         return result
 
     def _read_cold(self, pull: Pull, first: bool) -> None:
-        """Read in a thread."""
-        error = self._cold_flow.refusal(pull.route.group)
-        if error is not None or self.cold >= MAX_COLD:
-            self._refuse(pull, error or SystemBusy(OVERLOAD))
+        """Read in a thread, unless the group has read too much of what is cold."""
+        if not pull.waited and self._cold_flow.limits(pull.route.group):
+            may_wait = self._cold_flow.may_wait(pull.route.group)
+            resume = self._resume_cold
+            if not may_wait or not self._hold(pull, NEVER, WAIT_SECONDS, resume):
+                self._cold_flow.refused += 1
+                self._refuse(pull, SystemBusy(REFUSAL))
+            return
+        if self.cold >= MAX_COLD:
+            self.cold_overloads += 1
+            self._refuse(pull, SystemBusy(OVERLOAD))
             return
         self._cold_since[pull] = self._seconds()
         self.cold_pulls += 1
@@ -340,6 +324,15 @@ class Pulling:
 
         done = self._in_thread(lambda: self._read(pull))
         done.addBoth(ended).addErrback(self._unexpected)
+
+    def _resume_cold(self, held: HeldPull) -> None:
+        """One has waited: if its group still may not read, it gets one message."""
+        pull = held.request
+        assert isinstance(pull, Pull)
+        pull.waited = True
+        if self._cold_flow.limits(pull.route.group):
+            pull.fields.maxMsgNums = 1
+        self._resume(held)
 
     def _unexpected(self, failure: Failure) -> None:
         self._log.failure("A pull could not be answered.", failure=failure)
@@ -365,27 +358,28 @@ class Pulling:
         if first and not self._offsets.has_reset(group, topic, queue_id):
             if flag & COMMIT and fields.commitOffset >= 0:
                 self._offsets.commit(group, topic, queue_id, fields.commitOffset)
-            waits = code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND
-            if waits and self._hold(pull, offset):
-                return
+            if code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND:
+                wanted = fields.suspendTimeoutMillis / 1000.0
+                seconds = min(wanted, MAX_SUSPENDED_SECONDS)
+                if self._hold(pull, offset, seconds, self._resume):
+                    return
         self._answer(pull, code, result)
 
-    def _hold(self, pull: Pull, offset: int) -> bool:
-        """Let a pull wait; whether it does."""
-        fields = pull.fields
-        if len(fields.subscription or "") > MAX_KEPT_CHARACTERS:
+    def _hold(
+        self,
+        pull: Pull,
+        offset: int,
+        seconds: float,
+        resume: Callable[[HeldPull], None],
+    ) -> bool:
+        """Let a pull wait until its queue goes beyond C{offset}, or its time is over;
+        whether it does."""
+        if len(pull.fields.subscription or "") > MAX_KEPT_CHARACTERS:
             return False
-        seconds = min(fields.suspendTimeoutMillis / 1000.0, MAX_SUSPENDED_SECONDS)
         matches = pull.route.matches
         return self._long_polling.hold(
             HeldPull(
-                pull.connection,
-                pull.queue,
-                offset,
-                matches,
-                seconds,
-                self._resume,
-                pull,
+                pull.connection, pull.queue, offset, matches, seconds, resume, pull
             )
         )
 
@@ -394,7 +388,8 @@ class Pulling:
         pull = held.request
         assert isinstance(pull, Pull)
         pull.read_ms = 0
-        connection, offset = held.connection, held.offset
+        connection, offset = held.connection, pull.fields.queueOffset
+        assert type(offset) is int
         if connection.closed:
             return
         if connection.congested or connection.crowded:
@@ -419,7 +414,7 @@ class Pulling:
                 return
             if reset is not None:
                 code = ResponseCode.PULL_OFFSET_MOVED
-                self._answer(pull, code, moved(queue, reset))
+                self._answer(pull, code, nothing(OFFSET_RESET, queue, reset))
                 return
         if pull.route.matches is None:
             # What woke it is nearly always in memory; the way below costs more.
@@ -437,15 +432,7 @@ class Pulling:
         """Let a held pull ask again at its offset."""
         queue, offset = pull.queue, pull.fields.queueOffset
         assert type(offset) is int
-        result = ReadResult(
-            NO_MATCHED_MESSAGE,
-            offset,
-            queue.reported_min_offset,
-            queue.max_offset,
-            [],
-            0,
-            0,
-        )
+        result = nothing(NO_MATCHED_MESSAGE, queue, offset)
         self._answer(pull, ResponseCode.PULL_RETRY_IMMEDIATELY, result)
 
     def _answer(self, pull: Pull, code: int, result: ReadResult) -> None:

@@ -11,11 +11,14 @@ C{docs/facts/broker.md} 12.1, 12.3, 12.4; C{docs/facts/store.md} 16.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
-from rocketbroker.broker.pull.pull_checks import PullForbidden
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.pull.pull_checks import PullForbidden, Route
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import SystemFailure
+from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import (
     FOUND,
     MESSAGE_WAS_REMOVING,
@@ -56,6 +59,46 @@ _CODES: Final = {
     OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
     OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
+
+
+@final
+class Pull:
+    """One pull on its way, and where its answer goes.
+
+    @ivar opaque: of a request that came the hot way.
+    @ivar done: takes the answer of one that came the general way.
+    @ivar read_ms: how long the read of its messages took.
+    @ivar waited: whether it has waited because its group read too much cold data.
+    """
+
+    __slots__ = (
+        "connection",
+        "done",
+        "fields",
+        "opaque",
+        "queue",
+        "read_ms",
+        "route",
+        "waited",
+    )
+
+    def __init__(
+        self,
+        connection: IConnection,
+        fields: PullFields,
+        route: Route,
+        queue: IQueue,
+        opaque: int,
+        done: Deferred[Command | None] | None,
+    ) -> None:
+        self.connection = connection
+        self.fields = fields
+        self.route = route
+        self.queue = queue
+        self.opaque = opaque
+        self.done = done
+        self.read_ms = 0
+        self.waited = False
 
 
 def fields_of(request: Command) -> PullFields:
@@ -111,10 +154,10 @@ def code_of(status: str, offset: int) -> int:
     return _CODES[status]
 
 
-def moved(queue: IQueue, offset: int) -> ReadResult:
-    """The result of a pull whose group is to go on at C{offset}."""
+def nothing(status: str, queue: IQueue, offset: int) -> ReadResult:
+    """The result of a pull that gets no message and goes on at C{offset}."""
     return ReadResult(
-        OFFSET_RESET, offset, queue.reported_min_offset, queue.max_offset, [], 0, 0
+        status, offset, queue.reported_min_offset, queue.max_offset, [], 0, 0
     )
 
 

@@ -10,6 +10,7 @@ from rocketbroker.broker.pull.cold_flow import (
     IDLE_SECONDS,
     MAX_THRESHOLDS,
     REFUSAL,
+    WAIT_SECONDS,
     WINDOW_SECONDS,
 )
 from rocketbroker.errors import InvalidParameter, SystemFailure
@@ -17,7 +18,7 @@ from rocketbroker.testing.files import MemoryFile
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.fastjson import loads
 from tests.broker.pull.pulls import NOT_FOUND, PULL, PullCase, bodies
-from tests.broker.rig import WALL_MS, Rig, logged, pull_ext
+from tests.broker.rig import WALL_MS, Rig, heartbeat, logged, pull_ext
 
 ON = {
     "coldDataFlowControlEnable": "true",
@@ -27,7 +28,7 @@ ON = {
 
 
 class ColdFlowTests(SynchronousTestCase):
-    """Who is refused, and requests 2001 to 2004."""
+    """Who is limited, and requests 2001 to 2004."""
 
     def setUp(self) -> None:
         """A broker that controls the flow of cold data."""
@@ -39,9 +40,9 @@ class ColdFlowTests(SynchronousTestCase):
         self.addCleanup(self.rig.close)
         self.flow = self.rig.broker.cold_flow
 
-    def refused(self, *groups: str) -> list[str]:
-        """Those of the groups whose cold pulls are refused."""
-        return [group for group in groups if self.flow.refusal(group) is not None]
+    def limited(self, *groups: str) -> list[str]:
+        """Those of the groups that may not read cold data now."""
+        return [group for group in groups if self.flow.limits(group)]
 
     def shown(self) -> dict[str, Any]:
         """The answer to request 2003."""
@@ -77,43 +78,39 @@ class ColdFlowTests(SynchronousTestCase):
             rig.ask(2004, {ext: "2"})
 
     def test_threshold(self) -> None:
-        """A group is refused once it has read its threshold, until the window ends;
+        """A group is limited once it has read its threshold, until the window ends;
         others are not."""
         self.flow.read("G", 99)
         self.flow.read("H", 1)
-        self.assertEqual(self.refused("G", "H", "other"), [])
+        self.assertEqual(self.limited("G", "H", "other"), [])
         self.flow.read("G", 1)
-        self.assertEqual(self.refused("G", "H", "other"), ["G"])
-        self.assertEqual(self.flow.refused, 1)
-        error = self.flow.refusal("G")
-        assert error is not None
-        self.assertEqual((error.code, error.remark), (2, REFUSAL))
+        self.assertEqual(self.limited("G", "H", "other"), ["G"])
         self.rig.clock.advance(WINDOW_SECONDS - 1)
-        self.assertEqual(self.refused("G"), ["G"])
+        self.assertEqual(self.limited("G"), ["G"])
         self.rig.clock.advance(1)
-        self.assertEqual(self.refused("G"), [])
+        self.assertEqual(self.limited("G"), [])
 
     def test_all(self) -> None:
-        """Once all together have read too much, each that reads cold data is refused,
+        """Once all together have read too much, each that reads cold data is limited,
         but for groups of the system and those that have not read any yet."""
         for number in range(20):
             self.flow.read(f"G{number}", 49)
         self.flow.read("TOOLS_CONSUMER", 19)
-        self.assertEqual(self.refused("G0"), [])
+        self.assertEqual(self.limited("G0"), [])
         self.flow.read("G0", 1)
         self.assertEqual(
-            self.refused("G0", "G1", "TOOLS_CONSUMER", "new"), ["G0", "G1"]
+            self.limited("G0", "G1", "TOOLS_CONSUMER", "new"), ["G0", "G1"]
         )
 
     def test_off(self) -> None:
         """Nothing is counted unless it is asked for, also while the broker runs."""
         self.begin({})
         self.flow.read("G", 1 << 40)
-        self.assertEqual(self.refused("G"), [])
+        self.assertEqual(self.limited("G"), [])
         self.assertEqual(self.shown()["runtimeTable"], {})
         self.rig.broker.running.change(ON)
         self.flow.read("G", 100)
-        self.assertEqual(self.refused("G"), ["G"])
+        self.assertEqual(self.limited("G"), ["G"])
 
     def test_operators(self) -> None:
         """An operator sets thresholds of groups, and takes them back."""
@@ -121,12 +118,12 @@ class ColdFlowTests(SynchronousTestCase):
             self.flow.read(group, 100)
         (line,) = logged(lambda: self.rig.ask(2001, {}, b"G=101\nH=x\n"))
         self.assertIn("set the threshold of cold reads of group 'G' to 101", line)
-        self.assertEqual(self.refused("G", "H"), ["H"])
+        self.assertEqual(self.limited("G", "H"), ["H"])
         self.assertEqual(self.shown()["configTable"], {"G": 101})
         (line,) = logged(lambda: self.rig.ask(2002, {}, b"G"))
         self.assertIn("removed the threshold of cold reads of group 'G'", line)
         self.assertEqual(logged(lambda: self.rig.ask(2002, {}, b"G")), [])
-        self.assertEqual(self.refused("G", "H"), ["G", "H"])
+        self.assertEqual(self.limited("G", "H"), ["G", "H"])
 
     def test_mostThresholds(self) -> None:
         """Only so many groups have thresholds; their own can still be changed."""
@@ -167,26 +164,66 @@ class ColdFlowTests(SynchronousTestCase):
 class PullTests(PullCase):
     """Pulls of messages that only the disk has."""
 
+    def begin(self, consume_type: str, **settings: str) -> None:
+        """A broker that reads in threads, whose group G has registered so, and has read
+        as much as it may."""
+        cold = {**ON, "cgColdReadThreshold": "1", "accessMessageInMemoryMaxRatio": "0"}
+        self.rig = self.make(threads=True, **cold, **settings)
+        self.send("a", "b", "c")
+        self.rig.scheduler.dispatch()
+        self.rig.groups.find("H")
+        self.rig.ask(34, {}, heartbeat(consumeType=consume_type))
+        self.rig.clock.advance(1)  # It is told that its group has changed.
+        self.rig.answers()
+        self.assertEqual(self.read("G"), [b"a", b"b", b"c"])
+
+    def read(self, group: str) -> list[bytes]:
+        """What a group gets from the begin on."""
+        self.rig.hot(PULL, pull_ext(0, consumerGroup=group))
+        self.rig.threads.run()
+        (answer,) = self.rig.answers()
+        return bodies(answer)
+
+    def codes(self, offset: int, opaque: int = 1) -> list[int]:
+        """The codes of the answers to a pull of G."""
+        self.rig.hot(PULL, pull_ext(offset), opaque=opaque)
+        return [answer.code for answer in self.rig.answers()]
+
     def test_refused(self) -> None:
         """A group that has read too much of them is refused more until the next window;
         its other pulls are answered, and so is another group."""
-        settings = {**ON, "cgColdReadThreshold": "1"}
-        rig = self.rig = self.make(
-            threads=True, accessMessageInMemoryMaxRatio="0", **settings
-        )
-        self.send("a", "b", "c")
-        rig.scheduler.dispatch()
-        rig.groups.find("H")
+        self.begin("CONSUME_PASSIVELY")
         for _ in range(2):
-            rig.hot(PULL, pull_ext(0))
-            rig.threads.run()
-            (answer,) = rig.answers()
-            self.assertEqual(bodies(answer)[0], b"a")
-            for offset, code in ((0, ResponseCode.SYSTEM_BUSY), (3, NOT_FOUND)):
-                rig.hot(PULL, pull_ext(offset))
-                self.assertEqual([each.code for each in rig.answers()], [code])
-            rig.hot(PULL, pull_ext(0, consumerGroup="H"))
-            rig.threads.run()
-            self.assertEqual([bodies(each)[0] for each in rig.answers()], [b"a"])
-            rig.clock.advance(WINDOW_SECONDS)
-        self.assertEqual(rig.broker.cold_flow.refused, 2)
+            self.rig.hot(PULL, pull_ext(0))
+            (answer,) = self.rig.answers()
+            self.assertEqual(answer.code, ResponseCode.SYSTEM_BUSY)
+            self.assertEqual(answer.remark, REFUSAL)
+            self.assertEqual(self.codes(3), [NOT_FOUND])
+            self.assertEqual(self.read("H"), [b"a", b"b", b"c"])
+            self.rig.clock.advance(WINDOW_SECONDS)
+            self.assertEqual(self.read("G"), [b"a", b"b", b"c"])
+        self.assertEqual(self.rig.broker.cold_flow.refused, 2)
+
+    def test_waits(self) -> None:
+        """One that pulls by itself waits, and gets one message, but all if the window
+        has ended; another arrival does not wake it."""
+        self.begin("CONSUME_ACTIVELY")
+        for count in (1, 3):
+            self.assertEqual(self.codes(0, opaque=5), [])
+            self.send("d")
+            self.rig.clock.advance(WAIT_SECONDS - 0.1)
+            self.rig.long_polling.check()
+            self.assertEqual(self.rig.answers(), [])
+            self.rig.clock.advance(0.1)
+            self.rig.threads.run()
+            (answer,) = self.rig.answers()
+            self.assertEqual(answer.opaque, 5)
+            self.assertEqual(bodies(answer)[:3], [b"a", b"b", b"c"][:count])
+        self.assertEqual(self.rig.broker.cold_flow.refused, 0)
+
+    def test_noRoom(self) -> None:
+        """It is refused where no more may wait."""
+        self.begin("CONSUME_ACTIVELY", pullThreadPoolQueueCapacity="1")
+        self.assertEqual(self.codes(0), [])
+        self.assertEqual(self.codes(0), [ResponseCode.SYSTEM_BUSY])
+        self.assertEqual(self.rig.broker.cold_flow.refused, 1)
