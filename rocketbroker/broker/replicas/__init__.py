@@ -3,4 +3,8 @@
 
 The bytes are copied by L{rocketbroker.replication}. Which loop runs in which role is a
 column of the table in L{rocketbroker.broker.services}.
+
+- L{member_group}: who shares this broker's name; heartbeats.
+- L{acting_master}: which slave does an absent master's work.
+- L{ha_exchange}: where a master is followed, asked and told.
 """

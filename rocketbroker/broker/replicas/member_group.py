@@ -1,0 +1,133 @@
+# -*- test-case-name: tests.broker.replicas.test_member_group -*-
+"""The brokers that share this one's name, as name servers see them.
+
+With enableSlaveActingMaster every broker of a group tells all name servers each second
+that it lives, and asks one of them who else does: how many copies can be waited for,
+and whose id is the least. A name server may say the second by itself, too (905), as
+soon as it has changed.
+
+C{docs/facts/ha.md} 13; C{docs/facts/controller.md} 23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, final
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import ConnectionLost, RocketbrokerError
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.headers.namesrv import NotifyMinBrokerIdChangeRequestHeader
+
+#: The id of masters.
+MASTER_ID: Final = 0
+
+
+@attrs.frozen
+class Least:
+    """Whose id is the least in a group.
+
+    @ivar broker_id: that id.
+    @ivar address: where that broker is; None if that is not said.
+    @ivar offline: the address of a broker that has gone; None if that is not said.
+    @ivar ha_address: where a master with that id is followed; None likewise.
+    """
+
+    broker_id: int
+    address: str | None
+    offline: str | None = None
+    ha_address: str | None = None
+
+
+@final
+class MemberGroup:
+    """The group.
+
+    @ivar addresses: the members by id, as they were last heard of.
+    @ivar alive: how many of them live, this broker included.
+    """
+
+    def __init__(
+        self,
+        calls: NameServerApi,
+        name_servers: Callable[[], Sequence[str]],
+        version: Callable[[], DataVersion],
+        options: BrokerOptions,
+        changed: Callable[[Least], None],
+    ) -> None:
+        """
+        @param name_servers: their addresses now.
+        @param version: that of the table of topics.
+        @param changed: called with what is heard of the least id, whether it is another
+            than before or not.
+        """
+        self.addresses: Mapping[int, str] = {}
+        self.alive = 1
+        self._calls = calls
+        self._name_servers = name_servers
+        self._version = version
+        self._own_id = options.broker_id
+        self._changed = changed
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, self.notified)
+
+    def heartbeat(self) -> None:
+        """Tell all name servers that this broker lives."""
+        version = self._version()
+        for server in self._name_servers():
+            self._calls.heartbeat(server, version)
+
+    async def ask(self) -> Mapping[int, str]:
+        """The members, as the first name server says that answers.
+
+        @raise RocketbrokerError: none of them has.
+        """
+        problem: RocketbrokerError = ConnectionLost("there are no name servers")
+        for server in self._name_servers():
+            try:
+                return await self._calls.members(server)
+            except RocketbrokerError as error:
+                problem = error
+        raise problem
+
+    def look(self) -> Deferred[None]:
+        """Ask who is there; without an answer all stays as it was."""
+        asked = Deferred.fromCoroutine(self.ask())
+        return asked.addCallbacks(self._seen, no_answer)
+
+    def _seen(self, addresses: Mapping[int, str]) -> None:
+        if not addresses:
+            return
+        self.addresses = addresses
+        self.alive = len(addresses) + (self._own_id not in addresses)
+        least = min(addresses)
+        self._changed(Least(least, addresses[least]))
+
+    def notified(self, connection: IConnection, request: Command) -> Command:
+        """Request 905, from a name server: the least id has changed."""
+        header = NotifyMinBrokerIdChangeRequestHeader.from_ext(request.ext)
+        if header.min_broker_id is not None:
+            self._changed(
+                Least(
+                    header.min_broker_id,
+                    header.min_broker_addr or None,
+                    header.offline_broker_addr or None,
+                    header.ha_broker_addr or None,
+                )
+            )
+        return response_to(request)
+
+
+def no_answer(failure: Failure) -> None:
+    """No name server has answered: the registration says so in the log."""
+    failure.trap(RocketbrokerError)

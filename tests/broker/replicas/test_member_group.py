@@ -1,0 +1,112 @@
+"""The brokers that share a name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.registration.name_server_api import NameServerApi
+from rocketbroker.broker.replicas.member_group import Least, MemberGroup
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.errors import ConnectionLost
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.command import Command
+from tests.broker.callers import Caller
+
+
+class MemberGroupTests(SynchronousTestCase):
+    """L{MemberGroup}."""
+
+    def setUp(self) -> None:
+        """Slave 1 of group b, with two name servers."""
+        self.caller = Caller()
+        options = BrokerOptions(
+            broker_name="b",
+            broker_cluster_name="C",
+            broker_id=1,
+            compatible_with_old_name_srv=False,
+        )
+        self.servers = ["n:1", "n:2"]
+        self.heard: list[Least] = []
+        self.group = MemberGroup(
+            NameServerApi(self.caller, options, "1.2.3.4:5", "1.2.3.4:6"),
+            lambda: self.servers,
+            lambda: DataVersion(counter=3),
+            options,
+            self.heard.append,
+        )
+
+    def look(self, body: bytes) -> None:
+        """Ask, and be answered."""
+        done = self.group.look()
+        (call,) = self.caller.take()
+        self.assertEqual(call.command.code, 901)
+        call.answer(body=b'{"brokerMemberGroup":{"brokerAddrs":' + body + b"}}")
+        self.successResultOf(done)
+
+    def test_heartbeat(self) -> None:
+        """All name servers are told that the broker lives."""
+        self.group.heartbeat()
+        told = [(address, command.code) for address, command in self.caller.oneways]
+        self.assertEqual(told, [("n:1", 904), ("n:2", 904)])
+
+    def test_look(self) -> None:
+        """The answer says how many live, this broker included, and whose id is the
+        least; it is told each time."""
+        self.assertEqual(self.group.alive, 1)
+        for body, alive, least in (
+            (b'{0:"m:1",1:"s:1"}', 2, Least(0, "m:1")),
+            (b'{0:"m:1"}', 2, Least(0, "m:1")),
+            (b'{2:"t:1",1:"s:1"}', 2, Least(1, "s:1")),
+            (b'{1:"s:1"}', 1, Least(1, "s:1")),
+        ):
+            self.look(body)
+            self.assertEqual((self.group.alive, self.heard.pop()), (alive, least))
+
+    def test_nothing(self) -> None:
+        """A name server that knows no member changes nothing."""
+        self.look(b'{0:"m:1"}')
+        self.look(b"{}")
+        self.assertEqual((self.group.alive, len(self.heard)), (2, 1))
+
+    def test_otherServer(self) -> None:
+        """Where one name server does not answer the next one is asked; where none
+        does all stays as it was."""
+        self.look(b'{0:"m:1"}')
+        done = self.group.look()
+        for address in self.servers:
+            (call,) = self.caller.take()
+            self.assertEqual(call.address, address)
+            call.fail()
+        self.successResultOf(done)
+        self.assertEqual((self.group.alive, len(self.heard)), (2, 1))
+        self.servers.clear()
+        self.failureResultOf(self.ask(), ConnectionLost)
+
+    def ask(self) -> Any:
+        """Ask for all members."""
+        return Deferred.fromCoroutine(self.group.ask())
+
+    def test_notified(self) -> None:
+        """A name server may say by itself that the least id has changed; a message
+        without an id says nothing."""
+        table = ResponderTable()
+        self.group.register(table)
+        for ext, wanted in (
+            (
+                {"minBrokerId": "1", "minBrokerAddr": "s:1", "offlineBrokerAddr": "m"},
+                [Least(1, "s:1", "m")],
+            ),
+            (
+                {"minBrokerId": "0", "minBrokerAddr": "m:1", "haBrokerAddr": "m:2"},
+                [Least(0, "m:1", None, "m:2")],
+            ),
+            ({}, []),
+        ):
+            self.heard.clear()
+            table.responders[905](RecordedConnection(), Command(905, ext))
+            self.assertEqual(self.heard, wanted)
