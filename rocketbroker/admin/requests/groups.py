@@ -7,6 +7,8 @@ groups by itself makes the one that is asked for.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.errors import BrokerError, SystemFailure
 from rocketbroker.wire.bodies.clients import ConsumerConnection
@@ -23,6 +25,9 @@ from rocketbroker.wire.headers.admin import (
     GetConsumeStatsRequestHeader,
     ResetOffsetRequestHeader,
 )
+
+#: How long a broker may take to tell where all groups are.
+ALL_SECONDS: Final = 50.0
 
 
 def all_configs(cluster: Cluster, broker: Broker) -> dict[str, SubscriptionGroupConfig]:
@@ -86,7 +91,8 @@ def progress(
 
 
 def all_progress(cluster: Cluster, broker: Broker) -> dict[str, list[ConsumeStats]]:
-    """Where all groups are in the queues that they consume on a broker (317)."""
+    """Where all groups are in the queues that they consume on a broker (317); that may
+    take as long as RocketMQ's tool lets it."""
 
     def read(body: object) -> dict[str, list[ConsumeStats]]:
         found: dict[str, list[ConsumeStats]] = {}
@@ -100,9 +106,8 @@ def all_progress(cluster: Cluster, broker: Broker) -> dict[str, list[ConsumeStat
         return found
 
     header = GetConsumeStatsInBrokerHeader(is_order=False)
-    return cluster.read(
-        broker.address, RequestCode.GET_BROKER_CONSUME_STATS, read, header
-    )
+    code = RequestCode.GET_BROKER_CONSUME_STATS
+    return cluster.read(broker.address, code, read, header, ALL_SECONDS)
 
 
 def running_info(

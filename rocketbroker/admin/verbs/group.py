@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -23,7 +24,14 @@ from rocketbroker.admin.options import (
 from rocketbroker.admin.requests import groups, topics
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure
-from rocketbroker.admin.verbs.topic import BROKER, CLUSTER, PATTERN, masters_of_one
+from rocketbroker.admin.verbs.topic import (
+    ANY_NAME,
+    BROKER,
+    CLUSTER,
+    PATTERN,
+    masters_of_one,
+)
+from rocketbroker.blocking.answers import PASSING
 from rocketbroker.errors import (
     BrokerError,
     RequestTimeout,
@@ -94,6 +102,9 @@ def group_ls(
     ):
         for name in table:
             found.setdefault(name, []).append(broker)
+    # Who names groups is not to wait for all the others.
+    ask_once = pattern == ANY_NAME and not only_names
+    known = _stats_of_all(cluster, found) if ask_once else {}
     for name, brokers in sorted(found.items()):
         is_hidden = names.is_system_group(name) and not every_kind
         if is_hidden or not fnmatchcase(name, pattern):
@@ -103,7 +114,9 @@ def group_ls(
             continue
         try:
             parties = members_of(cluster, brokers, name)
-            stats = stats_of(cluster, brokers, name)
+            stats = known.get(name)
+            if stats is None:
+                stats = stats_of(cluster, brokers, name)
         except BrokerError as problem:
             click.echo(f"rocketbroker: {name}: {problem}", err=True)
             continue
@@ -116,6 +129,27 @@ def members_of(
     """The brokers to which members of a group are connected, with these."""
     found = cluster.from_each(brokers, lambda b: groups.members(cluster, b, name))
     return [(broker, party) for broker, party in found if party is not None]
+
+
+def _stats_of_all(
+    cluster: Cluster, found: dict[str, list[Broker]]
+) -> dict[str, list[ConsumeStats]]:
+    """Where groups are on all of their brokers, with one request to each broker.
+
+    Groups are left out that are on a broker which does not answer it: one odd group is
+    enough for that, and asked for singly the others can be told.
+
+    @param found: the brokers of each group.
+    """
+    tables: dict[Broker, dict[str, list[ConsumeStats]]] = {}
+    for broker in {broker for brokers in found.values() for broker in brokers}:
+        with contextlib.suppress(BrokerError, *PASSING):
+            tables[broker] = groups.all_progress(cluster, broker)
+    return {
+        name: [stats for broker in brokers for stats in tables[broker][name]]
+        for name, brokers in found.items()
+        if all(name in tables.get(broker, {}) for broker in brokers)
+    }
 
 
 def stats_of(

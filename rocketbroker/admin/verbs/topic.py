@@ -25,7 +25,8 @@ TYPES: Final = ("normal", "fifo", "delay", "transaction", "mixed")
 
 _PERMISSIONS: Final = {"r": 4, "w": 2, "rw": 6, "none": 0}
 
-PATTERN: Final = click.argument("pattern", default="*")
+ANY_NAME: Final = "*"
+PATTERN: Final = click.argument("pattern", default=ANY_NAME)
 CLUSTER: Final = click.option(
     "-c", "--cluster", "in_cluster", metavar="NAME", help="Only there."
 )

@@ -34,9 +34,13 @@ class GroupTests(VerbCase):
         self.assertEqual([row["lag"] for row in rows], [2, 0])
         self.assertEqual([row["members"] for row in rows], [1, 0])
         self.assertEqual((rows[0]["model"], rows[0]["type"]), ("clustering", "push"))
+        asked = self.cluster.machine.codes(BROKER)
+        self.assertEqual([asked.count(code) for code in (317, 208, 203)], [1, 0, 2])
         self.assertEqual(self.call("group", "ls", "--names").stdout, "G\nH\n")
         (row,) = self.kind("group", "group", "ls", "H*")
         self.assertEqual(row["group"], "H")
+        asked = self.cluster.machine.codes(BROKER)
+        self.assertEqual([asked.count(code) for code in (317, 208)], [1, 1])
         every = [row["group"] for row in self.kind("group", "group", "ls", "--all")]
         self.assertIn("TOOLS_CONSUMER", every)
 
@@ -91,6 +95,7 @@ class GroupTests(VerbCase):
             return answer(1, remark="null pointer") if is_odd else None
 
         self.cluster.faults[208] = stumble
+        self.cluster.faults[317] = refusal(1, "null pointer")
         result = self.call("group", "ls")
         self.assertIn("rocketbroker: G: null pointer", result.stderr)
         self.assertIn("\nH ", result.stdout)
