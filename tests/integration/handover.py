@@ -111,13 +111,16 @@ class Notes:
 
 
 def queue_by_queue(names: str, topics: Iterable[str]) -> Iterator[Seen]:
-    """All messages of topics, read by our client; offsets without holes."""
+    """All messages of topics, read by our client; offsets without holes. A slave will
+    do, if there is no master."""
     with Client(Settings(names, attempts=20)) as client:
+        puller = Puller(client)
         for topic in topics:
             for queue in client.queues(topic):
-                wanted, until = client.min_offset(queue), client.max_offset(queue)
+                first = puller.pull(queue, 0, 1)
+                wanted, until = first.min_offset, first.max_offset
                 assert wanted == 0, f"{queue} begins at {wanted}"
-                for chunk in Puller(client).read(queue, 0, until):
+                for chunk in puller.read(queue, 0, until):
                     for message in messages(chunk.data):
                         assert message.queue_offset == wanted, f"{queue}: no {wanted}"
                         wanted += 1
@@ -125,60 +128,35 @@ def queue_by_queue(names: str, topics: Iterable[str]) -> Iterator[Seen]:
                 assert wanted == until, f"{queue} ends at {wanted}, not at {until}"
 
 
-class HandOver:
-    """One directory, and those who use it one after the other."""
+class CorpusClient:
+    """The official client, which sends the corpus and reads it.
 
-    def __init__(self, version: str, **more: object) -> None:
+    @ivar notes: what it has sent.
+    @ivar longest_delay: of those that must arrive, in seconds.
+    """
+
+    longest_delay = LONGEST_DELAY
+
+    def __init__(self, version: str, names: str, folder: Path) -> None:
         """
-        @param version: of the Java broker.
-        @param more: settings of both.
+        @param version: of the Java broker that it goes with.
+        @param names: the name server.
+        @param folder: for its files.
         """
-        settings = {**SETTINGS, **more}
-        self.cluster = cluster = Cluster(**settings)
         self.version = version
+        self.names = names
+        self.folder = folder
         self.notes = Notes()
         self.written = 0.0
-        base = cluster.broker.port
-        self.java = JavaBroker(
-            version,
-            cluster.folder / "java",
-            {
-                "brokerClusterName": "DefaultCluster",
-                "brokerName": "broker-a",
-                "brokerId": 0,
-                "brokerIP1": "127.0.0.1",
-                "brokerIP2": "127.0.0.1",
-                "listenPort": base,
-                "haListenPort": base + 1,
-                "namesrvAddr": cluster.names,
-                "storePathRootDir": cluster.store,
-                "storePathCommitLog": cluster.store / "commitlog",
-                **settings,
-            },
-        )
-        cluster.namesrv.start()
         self.client: JavaClient | None = None
 
     def driver(self) -> JavaClient:
         """The official client, with a producer called p."""
         if self.client is None:
-            cluster = self.cluster
             version = CLIENTS[self.version]
-            self.client = JavaClient(version, cluster.names, cluster.folder)
+            self.client = JavaClient(version, self.names, self.folder)
             self.client("producer", name="p", group="corpus", compressOver=4096)
         return self.client
-
-    def start_java(self) -> None:
-        """Start the Java broker, and let clients find it."""
-        self.java.start()
-        self.driver()("announce", address=self.cluster.address)
-
-    def stop(self) -> None:
-        """Leave nothing running, and no files."""
-        if self.client is not None:
-            self.client.stop()
-        self.java.stop(signal.SIGKILL)
-        self.cluster.stop()
 
     def write(
         self, start: int, count: int, kill: Callable[[], object] | None = None
@@ -187,7 +165,7 @@ class HandOver:
 
         @param kill: kills it, when it has acknowledged a part of them.
         """
-        note = self.cluster.folder / f"sent-{start}"
+        note = self.folder / f"sent-{start}"
         words = {"from": start, "to": start + count, "delays": True}
         driver = self.driver()
         watch = Thread(target=self._watch, args=(note, count * PART_BYTES, kill))
@@ -213,9 +191,14 @@ class HandOver:
             time.sleep(0.01)
         kill()
 
-    def read_by_java(self, topic: str, queues: int) -> Iterator[Seen]:
-        """All messages of a topic, as the official client has them."""
-        folder = self.cluster.folder / "read" / topic
+    def read_by_java(
+        self, topic: str, queues: int, ends: list[int] | None = None
+    ) -> Iterator[Seen]:
+        """All messages of a topic, as the official client has them.
+
+        @param ends: where the queues end, if there is no master who could say it.
+        """
+        folder = self.folder / "read" / topic
         folder.mkdir(parents=True, exist_ok=True)
         self.driver()(
             "readCorpus",
@@ -223,12 +206,78 @@ class HandOver:
             broker="broker-a",
             queues=queues,
             folder=str(folder),
+            **({} if ends is None else {"ends": ends}),
         )
         for queue in range(queues):
             found = corpus.noted((folder / str(queue)).read_text("utf-8"))
             for wanted, seen in enumerate(found):
                 assert seen.offset == wanted, f"{topic}/{queue}: no {wanted}"
                 yield seen
+
+    def wait_until_delivered(self) -> None:
+        """Let pass what delays are left, and wait for what is due then.
+
+        The number of messages alone does not tell: after a kill some come twice.
+        """
+        notes = self.notes
+        wanted = len(notes.sent)
+        wanted -= sum(level == LAST_LEVEL for level in notes.delayed.values())
+        end = time.monotonic() + MAX_SECONDS
+        count = before = -1
+        with Client(Settings(self.names, attempts=20)) as client:
+            queues = [q for topic in corpus.TOPICS for q in client.queues(topic)]
+            while (
+                count < wanted
+                or count != before
+                or time.monotonic() < self.written + self.longest_delay + 1
+            ):
+                assert time.monotonic() < end, f"{count} messages of {wanted} are there"
+                time.sleep(0.5)
+                before, count = count, sum(map(client.max_offset, queues))
+
+
+class HandOver(CorpusClient):
+    """One directory, and those who use it one after the other."""
+
+    def __init__(self, version: str, **more: object) -> None:
+        """
+        @param version: of the Java broker.
+        @param more: settings of both.
+        """
+        settings = {**SETTINGS, **more}
+        self.cluster = cluster = Cluster(**settings)
+        super().__init__(version, cluster.names, cluster.folder)
+        base = cluster.broker.port
+        self.java = JavaBroker(
+            version,
+            cluster.folder / "java",
+            {
+                "brokerClusterName": "DefaultCluster",
+                "brokerName": "broker-a",
+                "brokerId": 0,
+                "brokerIP1": "127.0.0.1",
+                "brokerIP2": "127.0.0.1",
+                "listenPort": base,
+                "haListenPort": base + 1,
+                "namesrvAddr": cluster.names,
+                "storePathRootDir": cluster.store,
+                "storePathCommitLog": cluster.store / "commitlog",
+                **settings,
+            },
+        )
+        cluster.namesrv.start()
+
+    def start_java(self) -> None:
+        """Start the Java broker, and let clients find it."""
+        self.java.start()
+        self.driver()("announce", address=self.cluster.address)
+
+    def stop(self) -> None:
+        """Leave nothing running, and no files."""
+        if self.client is not None:
+            self.client.stop()
+        self.java.stop(signal.SIGKILL)
+        self.cluster.stop()
 
     def waiting(self) -> dict[int, int]:
         """The level of each delayed message, as the store has them; those that were
@@ -259,24 +308,3 @@ class HandOver:
             check=False,
         )
         return done.stdout + done.stderr if done.returncode else ""
-
-    def wait_until_delivered(self) -> None:
-        """Let pass what delays are left, and wait for what is due then.
-
-        The number of messages alone does not tell: after a kill some come twice.
-        """
-        notes = self.notes
-        wanted = len(notes.sent)
-        wanted -= sum(level == LAST_LEVEL for level in notes.delayed.values())
-        end = time.monotonic() + MAX_SECONDS
-        count = before = -1
-        with Client(Settings(self.cluster.names, attempts=20)) as client:
-            queues = [q for topic in corpus.TOPICS for q in client.queues(topic)]
-            while (
-                count < wanted
-                or count != before
-                or time.monotonic() < self.written + LONGEST_DELAY + 1
-            ):
-                assert time.monotonic() < end, f"{count} messages of {wanted} are there"
-                time.sleep(0.5)
-                before, count = count, sum(map(client.max_offset, queues))

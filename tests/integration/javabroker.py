@@ -73,8 +73,8 @@ class JavaServer:
         self._options = options
         self._file = folder / f"{self.name}.conf"
         (folder / "conf").mkdir(parents=True)
-        all_of_them = {**settings, "rocketmqHome": folder}
-        self._file.write_text("".join(f"{k}={v}\n" for k, v in all_of_them.items()))
+        self._settings: dict[str, object] = {}
+        self.set(**settings, rocketmqHome=folder)
         # 4.9 does not start without it.
         (folder / "conf" / f"logback_{self.name}.xml").write_text(
             '<configuration><appender name="file" class="ch.qos.logback.core.'
@@ -83,6 +83,12 @@ class JavaServer:
             '<root level="INFO"><appender-ref ref="file"/></root></configuration>'
         )
         self._process: subprocess.Popen[bytes] | None = None
+
+    def set(self, **settings: object) -> None:
+        """Change settings, for the next start."""
+        self._settings = {**self._settings, **settings}
+        lines = (f"{key}={value}\n" for key, value in self._settings.items())
+        self._file.write_text("".join(lines))
 
     def start(self) -> float:
         """Start it; after how many seconds it was ready."""

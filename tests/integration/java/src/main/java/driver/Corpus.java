@@ -161,12 +161,16 @@ final class Corpus {
         }
     }
 
-    /** Pull all of a queue; a line each: queue, queue offset, unique key, level of its delay, and what it is, tab separated. */
-    static long read(DefaultMQPullConsumer c, String topic, String broker, int queue, String note) throws Exception {
+    /**
+     * Pull all of a queue; a line each: queue, queue offset, unique key, level of its delay, and what it is, tab separated.
+     *
+     * @param ends of all queues; null to ask the master, without which this client does not know where a queue ends
+     */
+    static long read(DefaultMQPullConsumer c, String topic, String broker, int queue, String note, List<Long> ends) throws Exception {
         await(c::fetchSubscribeMessageQueues, topic);
         MessageQueue from = new MessageQueue(topic, broker, queue);
-        long offset = c.minOffset(from);
-        long end = c.maxOffset(from);
+        long offset = ends == null ? c.minOffset(from) : 0;
+        long end = ends == null ? c.maxOffset(from) : ends.get(queue);
         long count = 0;
         try (BufferedWriter out = Files.newBufferedWriter(Paths.get(note), StandardCharsets.UTF_8)) {
             while (offset < end) {

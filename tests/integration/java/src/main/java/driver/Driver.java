@@ -410,8 +410,10 @@ public final class Driver {
         consumer.start();
         try {
             long count = 0;
+            List<Long> ends = c.containsKey("ends") ? c.getJSONArray("ends").toJavaList(Long.class) : null;
+            String topic = c.getString("topic");
             for (int queue = 0; queue < c.getIntValue("queues"); queue++)
-                count += Corpus.read(consumer, c.getString("topic"), c.getString("broker"), queue, c.getString("folder") + "/" + queue);
+                count += Corpus.read(consumer, topic, c.getString("broker"), queue, c.getString("folder") + "/" + queue, ends);
             return count;
         } finally {
             consumer.shutdown();

@@ -1,0 +1,207 @@
+"""A slave has, byte for byte, what its master has: with RocketMQ's broker as either."""
+
+from __future__ import annotations
+
+import signal
+import time
+from functools import partial
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
+from tests.heavy import HEAVY
+from tests.integration import corpus
+from tests.integration.handover import (
+    SETTINGS,
+    CorpusClient,
+    queue_by_queue,
+)
+from tests.integration.pair import (
+    OURS,
+    Group,
+    Member,
+    log_differences,
+    queue_differences,
+)
+from tests.integration.transactional import TransactionalProducer, stored
+
+#: How often each side is started again, and how many messages are sent between; a
+#: message of the corpus takes about 1.1 KiB of the log.
+RESTARTS = 3 if HEAVY else 1
+COUNT = 160_000 if HEAVY else 12_000
+
+#: Transactions that are sent with them.
+TRANSACTIONS = 1000 if HEAVY else 100
+
+#: Files so small that many begin and end; delays that end soon.
+SMALL = {
+    **SETTINGS,
+    "mappedFileSizeCommitLog": (16 if HEAVY else 4) << 20,
+    "messageDelayLevel": "1s 2s 2h",
+}
+
+#: The topic of the transactions.
+TOPIC = "Transacted"
+
+
+class Load(CorpusClient):
+    """The official client beside a producer of transactions."""
+
+    longest_delay = 2
+
+    def __init__(self, group: Group) -> None:
+        maker = group.master.maker
+        version = maker if maker != OURS else "5.3.3"
+        super().__init__(version, group.names, group.folder)
+        self.group = group
+        self.total = 0
+        self.committed: set[str] = set()
+        self.producer = TransactionalProducer(
+            group.master.address, "transacted", lambda key: TRANSACTION_ROLLBACK
+        )
+
+    def open(self) -> None:
+        """Make the topics, when the master is up."""
+        for topic in (*corpus.TOPICS, TOPIC):
+            self.driver()(
+                "createTopic",
+                topic=topic,
+                queues=corpus.QUEUES,
+                address=self.group.master.address,
+            )
+
+    def start_master(self) -> None:
+        """Start the master and let clients find it."""
+        self.group.master.start()
+        self.driver()("announce", address=self.group.master.address)
+
+    def send(self, kill: bool = False) -> None:
+        """A part of all messages: single ones, batches, delayed, with keys, and
+        transactions of all kinds.
+
+        @param kill: the master is killed in the middle of it.
+        """
+        self.producer.connect()
+        for number in range(TRANSACTIONS):
+            self.transaction(f"{self.total}-{number}", number % 4)
+        end = partial(self.group.master.stop, signal.SIGKILL) if kill else None
+        self.write(self.total, COUNT, end)
+        self.total += COUNT
+
+    def transaction(self, key: str, kind: int) -> None:
+        """A transaction; every fourth is never ended."""
+        half = self.producer.half(TOPIC, 0, key, key.encode() * 50)
+        assert half.code == 0, half.remark
+        if kind < 2:
+            self.committed.add(key)
+            self.producer.end(TOPIC, half, TRANSACTION_COMMIT)
+        elif kind == 2:
+            self.producer.end(TOPIC, half, TRANSACTION_ROLLBACK)
+
+    def stop(self) -> None:
+        """End the clients."""
+        self.producer.close()
+        if self.client is not None:
+            self.client.stop()
+
+
+class ReplicationTests(SynchronousTestCase):
+    """A master under load, and slaves; both sides are started again on the way."""
+
+    timeout = 1800 if HEAVY else 300
+
+    def setUp(self) -> None:
+        """Times are told in the log."""
+        self._begun = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Something for the log, with the time."""
+        print(f"{time.monotonic() - self._begun:6.1f} s  {text}")
+
+    def group_of(self, master: str, *slaves: str) -> Load:
+        """A master that is up, and slaves that are not."""
+        self.group = Group(master, *slaves, **SMALL)
+        self.addCleanup(self.group.stop)
+        self.group.namesrv.start()
+        load = Load(self.group)
+        self.addCleanup(load.stop)
+        load.start_master()
+        load.open()
+        self.say(f"{self.group.master} is up")
+        return load
+
+    def replicate(self, master: str, *slaves: str) -> None:
+        """Load, kills and stops of each side, and then all is as it must be."""
+        load, group = self.group_of(master, *slaves), self.group
+        # A slave without a log begins with its master's last file.
+        load.producer.connect()
+        load.transaction("first", 0)
+        for slave in group.slaves:
+            group.tell_topics(slave)
+            slave.start()
+        self.say("the slaves are up")
+        self.caught_up()
+        load.send()
+        for number in range(RESTARTS):
+            self.caught_up()
+            group.master.stop(signal.SIGKILL if number % 2 == 0 else signal.SIGTERM)
+            load.start_master()
+            self.say("the master is up again")
+            load.send()
+            for slave in group.slaves:
+                slave.stop(signal.SIGTERM if number % 2 == 0 else signal.SIGKILL)
+            self.say("the slaves are stopped")
+            load.send(kill=True)
+            load.start_master()
+            for slave in group.slaves:
+                group.tell_topics(slave)
+                slave.start()
+            self.say("all are up again")
+            load.send()
+        load.wait_until_delivered()
+        self.check(load)
+
+    def caught_up(self) -> None:
+        """Wait until the slaves have all."""
+        for slave in self.group.slaves:
+            at = self.group.wait_for(slave)
+            self.say(f"{slave} has all up to {at}")
+
+    def check(self, load: Load) -> None:
+        """The slaves have what the master has; consumers get it from there."""
+        group = self.group
+        self.caught_up()
+        group.master.stop()
+        for slave in group.slaves:
+            end = group.end(slave)
+            self.consume(load)
+            self.say(f"{slave} has served all")
+            slave.stop()
+            self.compare(load, slave, end)
+
+    def consume(self, load: Load) -> None:
+        """Consumers get all from the slave with the lowest id that is up."""
+        found = list(queue_by_queue(load.names, corpus.TOPICS))
+        problems = load.notes.problems(found, delivered=True, twice=True)
+        self.assertEqual(problems[:20], [])
+        # Without a master, the official client has to be told where queues end.
+        topic = corpus.TOPICS[0]
+        mine = [seen for seen in found if seen.line.split("\t")[1] == topic]
+        ends = [sum(seen.queue == q for seen in mine) for q in range(corpus.QUEUES)]
+        by_java = load.read_by_java(topic, corpus.QUEUES, ends)
+        self.assertEqual(list(by_java), mine)
+
+    def compare(self, load: Load, slave: Member, end: int) -> None:
+        """A slave that is stopped has what its master has, up to its end."""
+        stores = self.group.master.store, slave.store
+        self.assertEqual([*log_differences(*stores, end)][:20], [])
+        self.assertEqual([*queue_differences(*stores, end)][:20], [])
+        self.say(f"{slave} has the same {end} bytes, and the same queues")
+        keys = {message.unique_key for message in stored(slave.store, TOPIC)}
+        self.assertEqual(keys, load.committed)
+
+    if HEAVY:
+
+        def test_javaOnly(self) -> None:
+            """What is asserted here holds between Java brokers."""
+            self.replicate("5.3.3", "5.3.3", "4.9.7")
