@@ -23,6 +23,7 @@ from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.replication import NoMaster, NoReplicas
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
@@ -222,6 +223,8 @@ class BrokerService(LoggedService):
                 wall_ms,
             ),
             followers_of(settings, reactor),
+            lambda store, in_thread: NoReplicas(),
+            lambda store, in_thread: NoMaster(),
         )
         self.broker = Broker(environment, settings, self.port)
         self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)
@@ -239,7 +242,7 @@ class BrokerService(LoggedService):
             self.broker.listen(self.main, self.vip)
             self.metrics.listen()
         except BaseException:
-            for server in (self.main, self.vip):
+            for server in (self.main, self.vip, self.broker.replica_server):
                 server.stop()
             store.close()
             raise

@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from rocketbroker.broker.admin.administration import administration, runtime_info
 from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
+from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.services import (
     CLIENTS,
     DIAGNOSIS,
@@ -34,6 +35,7 @@ from rocketbroker.broker.services import (
     SLOW_GROUPS,
     STATISTICS,
     WATERMARKS,
+    Role,
 )
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -42,6 +44,9 @@ from rocketbroker.remoting.table import ResponderTable
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
+
+#: A shorter haMasterAddress is none, as in RocketMQ.
+MIN_MASTER_ADDRESS: Final = 6
 
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0
@@ -100,7 +105,9 @@ class Broker(Parts):
         self.log_subscribers.load()
 
     def listen(self, main: Server, vip: Server) -> None:
-        """Accept connections on both ports.
+        """Accept connections on both ports, and slaves on a third.
+
+        A slave listens for slaves, too, as RocketMQ's does.
 
         @raise ConfigurationError: a port cannot be had; one sentence.
         """
@@ -108,6 +115,8 @@ class Broker(Parts):
         self._servers.append(main)
         vip.listen(vip_port(self.port))
         self._servers.append(vip)
+        port = self.replica_server.listen(self.settings.store.ha_listen_port)
+        self.name_server_api.ha_address = f"{self.settings.broker.broker_ip2}:{port}"
 
     def start(self) -> Deferred[None]:
         """Begin regular work and tell the name servers.
@@ -120,6 +129,7 @@ class Broker(Parts):
         self.schedule.start()
         self.transactions.start()
         self.log_subscribers.start()
+        self._follow()
         begin = self.services.begin
         begin(CLIENTS, self._scan)
         begin(SAVE_TABLES, self._save)
@@ -133,6 +143,22 @@ class Broker(Parts):
         begin(SAMPLES, self.statistics.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.registration.start().addCallback(lambda _: self._ready())
+
+    def _follow(self) -> None:
+        """Get the log from the master, if this is a slave."""
+        if self.services.role is not Role.SLAVE:
+            return
+        given = self.settings.store.ha_master_address or ""
+        if len(given) >= MIN_MASTER_ADDRESS:
+            self.master_link.follow(given)
+        else:
+            self.registration.masters.watch(self._master_found)
+        self.master_link.start()
+
+    def _master_found(self, master: Master) -> None:
+        # A master that is gone may come back: its address stays.
+        if master.ha_address is not None:
+            self.master_link.follow(master.ha_address)
 
     def _in_slices(self, work: Callable[[], Iterator[None]]) -> Deferred[None]:
         """Do regular work over all topics or groups; the stop drops it."""
@@ -183,9 +209,11 @@ class Broker(Parts):
             self._stop_answering,
             self.schedule.stop,
             self.transactions.stop,
+            self.master_link.stop,
             self.cleanup.stop,
             self.scheduler.stop,
             self.group_commit.stop,
+            self.replica_server.stop,
             self._flush,
             self.log_subscribers.stop,
             self._save_now,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, final
+from typing import Protocol, TypeAlias, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -16,6 +16,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.interfaces import IResponderTable, ITurns
 from rocketbroker.remoting.slices import Slices
+from rocketbroker.replication.interfaces import IMasterLink, IReplicaServer
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin
 
@@ -37,6 +38,12 @@ class Server(Protocol):
         """Accept no connection any more, let answers go out, close all."""
 
 
+#: Make the two sides of replication for a store, which is not open yet; what blocks is
+#: to run in such threads.
+MakeReplicaServer: TypeAlias = Callable[[IStore, InThread], IReplicaServer]
+MakeMasterLink: TypeAlias = Callable[[IStore, InThread], IMasterLink]
+
+
 @final
 class BrokerEnvironment:
     """The effects of a broker; the programs and the tests make them.
@@ -53,6 +60,8 @@ class BrokerEnvironment:
     @ivar slices: does long work in bounded slices, by the clock.
     @ivar unique_keys: makes ids for messages that come without one.
     @ivar followers: plug-ins that see each stored message, each with its thread.
+    @ivar replica_server: makes what sends the log to slaves.
+    @ivar master_link: makes what gets it from a master.
     """
 
     def __init__(
@@ -67,6 +76,8 @@ class BrokerEnvironment:
         turns: ITurns,
         unique_keys: UniqueKeys,
         followers: Sequence[tuple[IFollowerPlugin, InThread]],
+        replica_server: MakeReplicaServer,
+        master_link: MakeMasterLink,
     ) -> None:
         self.clock = clock
         self.wall_ms = wall_ms
@@ -79,3 +90,5 @@ class BrokerEnvironment:
         self.slices = Slices(clock)
         self.unique_keys = unique_keys
         self.followers = followers
+        self.replica_server = replica_server
+        self.master_link = master_link

@@ -70,6 +70,8 @@ class Parts:
 
     @ivar address: where clients reach the main port.
     @ivar services: the work that is done again and again.
+    @ivar replica_server: sends the log to slaves.
+    @ivar master_link: gets it from the master.
     @ivar slices: does long work in bounded slices.
     @ivar files: the files of all tables; their C{problem} belongs to the health.
     @ivar waiting_requests: the requests that wait for a thread or for slices, by a
@@ -93,6 +95,8 @@ class Parts:
         self.files: list[JsonTable] = []
         self.waiting_requests: dict[RequestCode, WaitingRequests] = {}
         self.administrators = self._waiting(RequestCode.GET_BROKER_RUNTIME_INFO)
+        self.replica_server = env.replica_server(self.store, env.in_thread)
+        self.master_link = env.master_link(self.store, env.in_thread)
         self._make_tables()
         self._make_registration()
         self._make_registries()
@@ -228,9 +232,9 @@ class Parts:
         """Messages in and out."""
         env, settings = self._environment, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
-        self.group_commit = GroupCommit(
-            clock, store, settings.store, in_thread, lambda copies: -1
-        )
+        acked = self.replica_server.acked
+        self.group_commit = GroupCommit(clock, store, settings.store, in_thread, acked)
+        self.replica_server.watch(self.group_commit.copied)
         self.long_polling = LongPolling(
             clock, store, settings.broker, env.turns, self.services
         )
@@ -244,7 +248,9 @@ class Parts:
             env.turns,
             in_thread,
             self.services,
+            self.replica_server.appended,
         )
+        self.master_link.watch(self.scheduler.appended)
         self.cleanup = Cleanup(clock, store, in_thread, self.services)
         self.batcher = AppendBatcher(
             store,

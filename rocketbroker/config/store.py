@@ -139,6 +139,7 @@ class StoreOptions(KeyedOptions):
         "access_message_in_memory_max_ratio": "memory that holds new messages",
         "ha_listen_port": "the port of replication, by default the main port + 1",
         "broker_role": "ASYNC_MASTER, SYNC_MASTER or SLAVE",
+        "ha_master_address": "where a slave finds its master; else name servers say it",
         "flush_disk_type": "ASYNC_FLUSH, or SYNC_FLUSH: on the disk when answered",
         "sync_flush_timeout": "how long a send waits for the disk with SYNC_FLUSH",
         "slave_timeout": "how long a send waits for copies with SYNC_MASTER",

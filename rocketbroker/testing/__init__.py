@@ -6,5 +6,6 @@
 - L{files}: a disk in memory, of which L{node} is one file, and L{spoiled} what cannot
   be read; L{users}: which processes use files.
 - L{threads}: work of threads, done when a test says so.
-- L{replicas}: slaves that have as much of the log as a test says.
+- L{replicas}: slaves that have as much of the log as a test says; L{master_link}: what
+  a slave gets it by.
 """

@@ -30,6 +30,8 @@ from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.master_link import ScriptedLink
+from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import JSON, Command
@@ -110,6 +112,7 @@ class Rig:
     @ivar broker: the broker; its parts are attributes of the rig, too.
     @ivar table: the responders of its main port.
     @ivar connection: the one that requests come from.
+    @ivar replicas: its slaves. L{link}: what it gets the log by, if it is a slave.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class Rig:
             }
         )
         store = Store(self.disk, self.settings.store, self.wall_ms, HOST)
+        self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
         environment = BrokerEnvironment(
             self.clock,
             self.wall_ms,
@@ -154,6 +158,8 @@ class Rig:
             Turns(),
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             [],
+            lambda store, in_thread: self.replicas,
+            lambda store, in_thread: self.link,
         )
         broker = self.broker = Broker(environment, self.settings, PORT)
         broker.open()

@@ -36,7 +36,9 @@ from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.plugins import IFollowerPlugin
 from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.master_link import ScriptedLink
 from rocketbroker.testing.network import MemoryNetwork
+from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
 from tests.broker.rig import HOST, SMALL, NoLookup, heartbeat, pull_ext, send_ext
@@ -55,6 +57,7 @@ class WeekCase(SynchronousTestCase):
         """A disk, a network, a name server."""
         self.disk = MemoryDisk()
         self.network = MemoryNetwork()
+        self.port = 10911
         self.names = self.name_server()
         self.client = RemotingClient(self.network, RemotingClientOptions())
         self.in_thread: InThread = at_once
@@ -88,10 +91,12 @@ class WeekCase(SynchronousTestCase):
             "brokerClusterName": "C",
             "brokerIP1": "127.0.0.1",
             "namesrvAddr": "127.0.0.1:9876",
+            "listenPort": str(self.port),
             **settings,
         }
         parsed = BrokerSettings.from_properties(given)
         turns = Turns()
+        self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
         environment = BrokerEnvironment(
             self.network,
             self.wall_ms,
@@ -103,8 +108,10 @@ class WeekCase(SynchronousTestCase):
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,
+            lambda store, in_thread: self.replicas,
+            lambda store, in_thread: self.link,
         )
-        broker = Broker(environment, parsed, 10911)
+        broker = Broker(environment, parsed, self.port)
         broker.open()
         servers = [
             RemotingServer(self.network, parsed.server, table, turns)

@@ -25,6 +25,8 @@ from rocketbroker.store.plugins import IFollowerPlugin
 from rocketbroker.store.running_flags import DISK_FULL
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.master_link import ScriptedLink
+from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.codes import RequestCode
@@ -63,6 +65,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         parsed = BrokerSettings.from_properties(given)
         disk = MemoryDisk()
         store = Store(disk, parsed.store, self.wall_ms, HOST)
+        self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
         environment = BrokerEnvironment(
             self.clock,
             self.wall_ms,
@@ -74,6 +77,8 @@ class BrokerFamiliesTests(SynchronousTestCase):
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,
+            lambda store, in_thread: self.replicas,
+            lambda store, in_thread: self.link,
         )
         self.broker = Broker(environment, parsed, 10911)
         self.broker.open()

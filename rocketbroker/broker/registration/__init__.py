@@ -3,4 +3,5 @@
 
 - L{name_servers}: where they are.
 - L{registration}: the times and the topics. L{name_server_api}: the requests.
+- L{masters}: a slave's master, as they know it.
 - L{route_cache}: routes of topics, as name servers know them."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import zlib
 from functools import cached_property
-from typing import Final, Protocol, final
+from typing import Final, NamedTuple, Protocol, final
 
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.registration.masters import Master
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import TopicNotExist, error_of_response
@@ -34,6 +35,7 @@ from rocketbroker.wire.headers.namesrv import (
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
     RegisterTopicRequestHeader,
     UnRegisterBrokerRequestHeader,
 )
@@ -71,6 +73,17 @@ class Batch:
         return zlib.crc32(self.body) & CRC_BITS
 
 
+class Registered(NamedTuple):
+    """What answers a registration.
+
+    @ivar orders: the topics that the name server says are ordered; None for none.
+    @ivar master: for a slave.
+    """
+
+    orders: KVTable | None = None
+    master: Master = Master()
+
+
 class Caller(Protocol):
     """The part of L{rocketbroker.remoting.client.RemotingClient} that is used."""
 
@@ -88,18 +101,16 @@ class NameServerApi:
     """Requests to name servers, as this broker.
 
     @ivar address: where clients find this broker.
+    @ivar ha_address: where slaves find it.
     """
 
     def __init__(
         self, client: Caller, options: BrokerOptions, address: str, ha_address: str
     ) -> None:
-        """
-        @param ha_address: where slaves would find it.
-        """
         self.address = address
+        self.ha_address = ha_address
         self._client = client
         self._options = options
-        self._ha_address = ha_address
         self._seconds = options.register_broker_timeout_mills / 1000
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -107,18 +118,17 @@ class NameServerApi:
         self._options = settings.broker
         self._seconds = settings.broker.register_broker_timeout_mills / 1000
 
-    def register(self, server: str, batch: Batch) -> Deferred[KVTable | None]:
+    def register(self, server: str, batch: Batch) -> Deferred[Registered]:
         """Request 103: topics of this broker.
 
-        @return: fires with the topics that the name server says are ordered; fails if
-            it did not take them.
+        @return: fails if the name server did not take them.
         """
         options = self._options
         header = RegisterBrokerRequestHeader(
             broker_name=options.broker_name,
             broker_addr=self.address,
             cluster_name=options.broker_cluster_name,
-            ha_server_addr=self._ha_address,
+            ha_server_addr=self.ha_address,
             broker_id=options.broker_id,
             heartbeat_timeout_millis=(
                 options.broker_not_active_timeout_millis
@@ -130,7 +140,7 @@ class NameServerApi:
             body_crc32=batch.crc,
         )
         command = Command(RequestCode.REGISTER_BROKER, header.to_ext(), batch.body)
-        return self._call(server, command, self._seconds).addCallback(order_topics)
+        return self._call(server, command, self._seconds).addCallback(registered)
 
     def unregister(self, server: str) -> Deferred[None]:
         """Request 104: this broker goes."""
@@ -280,11 +290,14 @@ def member_group(answer: Command) -> dict[int, str]:
     return body.broker_member_group.broker_addrs
 
 
-def order_topics(answer: Command) -> KVTable | None:
-    """The table of ordered topics that answers a registration; None for none."""
-    if not answer.body:
-        return None
-    return KVTable.from_json(loads(answer.body))
+def registered(answer: Command) -> Registered:
+    """What answers a registration."""
+    header = RegisterBrokerResponseHeader.from_ext(answer.ext)
+    # Name servers write an empty text for what they do not know.
+    return Registered(
+        KVTable.from_json(loads(answer.body)) if answer.body else None,
+        Master(header.ha_server_addr or None, header.master_addr or None),
+    )
 
 
 def differs(answer: Command, version: DataVersion) -> bool:

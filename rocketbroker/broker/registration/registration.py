@@ -32,7 +32,12 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
-from rocketbroker.broker.registration.name_server_api import Batch, NameServerApi
+from rocketbroker.broker.registration.masters import Masters
+from rocketbroker.broker.registration.name_server_api import (
+    Batch,
+    NameServerApi,
+    Registered,
+)
 from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.services import REGISTRATION, Services
 from rocketbroker.config.broker import BrokerOptions
@@ -62,6 +67,7 @@ class Registration:
     @ivar registered: how many registrations succeeded.
     @ivar failures: how many failed.
     @ivar unreachable: the name servers whose last registration failed.
+    @ivar masters: where the master of a slave is.
     """
 
     _log = Logger()
@@ -78,6 +84,7 @@ class Registration:
         self.registered = 0
         self.failures = 0
         self.unreachable: set[str] = set()
+        self.masters = Masters(name_servers)
         self._clock = clock
         self._calls = calls
         self._name_servers = name_servers
@@ -314,7 +321,7 @@ class Registration:
 
     def _send_batches(self, server: str, batches: list[Batch]) -> Deferred[None]:
         """One batch after the other, so that versions arrive in order."""
-        sending: Deferred[KVTable | None] = succeed(None)
+        sending: Deferred[Registered] = succeed(Registered())
         for batch in batches:
             sending.addCallback(self._send_batch, server, batch)
         version = batches[-1].version
@@ -326,13 +333,11 @@ class Registration:
         )
 
     def _send_batch(
-        self, _: KVTable | None, server: str, batch: Batch
-    ) -> Deferred[KVTable | None]:
+        self, _: Registered, server: str, batch: Batch
+    ) -> Deferred[Registered]:
         return self._calls.register(server, batch)
 
-    def _succeeded(
-        self, orders: KVTable | None, server: str, version: DataVersion
-    ) -> None:
+    def _succeeded(self, answer: Registered, server: str, version: DataVersion) -> None:
         self.registered += 1
         self._registered[server] = version
         if server in self.unreachable:
@@ -341,8 +346,9 @@ class Registration:
             if self._running and version != self._topics.version:
                 # Changes that came meanwhile were not announced to it.
                 self._send_all([server])
-        if orders is not None:
-            self._order(orders)
+        if answer.orders is not None:
+            self._order(answer.orders)
+        self.masters.note(server, answer.master)
 
     def _order(self, orders: KVTable) -> None:
         """Name servers can say that topics are ordered; never that they no longer are.

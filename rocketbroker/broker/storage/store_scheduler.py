@@ -87,10 +87,12 @@ class StoreScheduler:
         turns: ITurns,
         in_thread: InThread,
         services: Services,
+        replicate: Callable[[], None],
     ) -> None:
         """
         @param wake: called with each arrival in a queue.
         @param turns: whom a dispatch wakes is answered at its end.
+        @param replicate: called when there is more of the log, for slaves.
         """
         self.dispatches = 0
         self.failures = 0
@@ -109,6 +111,7 @@ class StoreScheduler:
         self._timing = FlushPolicy(clock, store, options, group_commit)
         self._services = services
         self._group_commit = group_commit
+        self._replicate = replicate
         group_commit.on_flush(self.appended)
 
     def start(self) -> None:
@@ -149,7 +152,8 @@ class StoreScheduler:
         return DeferredList(waiting).addCallback(lambda _: None)
 
     def appended(self) -> None:
-        """Something was appended or flushed: dispatch it soon."""
+        """Something was appended or flushed: dispatch it soon, and send it on."""
+        self._replicate()
         if self._soon is None and not self._stopped:
             self._soon = self._clock.callLater(DISPATCH_SECONDS, self._dispatch_soon)
 

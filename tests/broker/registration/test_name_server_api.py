@@ -8,7 +8,12 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.registration.name_server_api import Batch, NameServerApi
+from rocketbroker.broker.registration.masters import Master
+from rocketbroker.broker.registration.name_server_api import (
+    Batch,
+    NameServerApi,
+    Registered,
+)
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     ConnectionLost,
@@ -39,7 +44,7 @@ class OuterTests(SynchronousTestCase):
         self.compressed = broker.compressed_register
         self.calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
 
-    def register(self, *configs: TopicConfig) -> Deferred[KVTable | None]:
+    def register(self, *configs: TopicConfig) -> Deferred[Registered]:
         """Register topics with a name server."""
         batch = Batch([*configs], VERSION, self.compressed)
         return self.calls.register("n:1", batch)
@@ -68,7 +73,7 @@ class OuterTests(SynchronousTestCase):
         self.assertEqual(wrapper.topic_config_table, {"T": config})
         self.assertEqual(wrapper.data_version, VERSION)
         call.answer()
-        self.assertIsNone(self.successResultOf(done))
+        self.assertEqual(self.successResultOf(done), Registered())
 
     def test_crc(self) -> None:
         """The check sum is one that a Java int holds."""
@@ -91,10 +96,23 @@ class OuterTests(SynchronousTestCase):
         """The answer may name topics that are ordered; another code is a failure."""
         done = self.register()
         self.call().answer(body=b'{"table":{"T":"b:8"}}')
-        self.assertEqual(self.successResultOf(done), KVTable(table={"T": "b:8"}))
+        orders = KVTable(table={"T": "b:8"})
+        self.assertEqual(self.successResultOf(done), Registered(orders))
         done = self.register()
         self.call().answer(code=1)
         self.failureResultOf(done, SystemFailure)
+
+    def test_registerSlave(self) -> None:
+        """To a slave the answer says where its master is, if the name server knows."""
+        ext = {"haServerAddr": "1.2.3.4:10912", "masterAddr": "1.2.3.4:10911"}
+        unknown = {"haServerAddr": "", "masterAddr": ""}
+        for answered, master in (
+            (ext, Master("1.2.3.4:10912", "1.2.3.4:10911")),
+            (unknown, Master()),
+        ):
+            done = self.register()
+            self.call().answer(ext=answered)
+            self.assertEqual(self.successResultOf(done).master, master)
 
     def test_unregister(self) -> None:
         """104 says which broker goes, and waits for three seconds."""

@@ -34,8 +34,9 @@ class SchedulerCase(SynchronousTestCase):
         self.addCleanup(self.rig.close)
         options = StoreOptions(**settings)  # type: ignore[arg-type]
         clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
+        self.replicas = ScriptedReplicas()
         self.group_commit = GroupCommit(
-            clock, store, options, threads, ScriptedReplicas().acked
+            clock, store, options, threads, self.replicas.acked
         )
         self.turns = Turns()
         self.services = services_of(clock, options)
@@ -48,6 +49,7 @@ class SchedulerCase(SynchronousTestCase):
             self.turns,
             threads,
             self.services,
+            self.replicas.appended,
         )
 
     def wake(self, arrival: Arrival) -> None:

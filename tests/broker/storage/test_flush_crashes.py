@@ -145,6 +145,7 @@ class Machine:
             Turns(),
             self.threads,
             services_of(self.clock, options),
+            lambda: None,
         )
         self.batcher = AppendBatcher(
             self.store,

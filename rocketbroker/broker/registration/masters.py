@@ -1,0 +1,52 @@
+# -*- test-case-name: tests.broker.registration.test_masters -*-
+"""Where a slave's master is, as name servers say it in answer to registrations.
+
+The first of them that knows one is believed, so that a name server that has just
+started, and has not heard of the master yet, takes it from nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, final
+
+from rocketbroker.broker.registration.name_servers import NameServers
+
+
+class Master(NamedTuple):
+    """A master; None for what is not known.
+
+    @ivar ha_address: where it sends its log.
+    @ivar address: its main port.
+    """
+
+    ha_address: str | None = None
+    address: str | None = None
+
+
+@final
+class Masters:
+    """The masters that the name servers know.
+
+    @ivar current: the one that is believed.
+    """
+
+    def __init__(self, name_servers: NameServers) -> None:
+        self.current = Master()
+        self._name_servers = name_servers
+        self._known: dict[str, Master] = {}
+        self._found: list[Callable[[Master], object]] = []
+
+    def watch(self, found: Callable[[Master], object]) -> None:
+        """Call C{found} with each master that is another than before."""
+        self._found.append(found)
+
+    def note(self, server: str, master: Master) -> None:
+        """A name server has said what it knows."""
+        self._known[server] = master
+        known = [self._known.get(each) for each in self._name_servers.current]
+        current = next((each for each in known if each and each.ha_address), Master())
+        before, self.current = self.current, current
+        if current != before:
+            for found in self._found:
+                found(current)

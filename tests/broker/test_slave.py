@@ -1,0 +1,87 @@
+"""A whole broker as a slave, with a name server and a master, in memory."""
+
+from __future__ import annotations
+
+from rocketbroker.broker.broker import Broker
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.fastjson import loads
+from tests.broker.week import WeekCase
+
+
+class SlaveTests(WeekCase):
+    """It follows the master of its name."""
+
+    def slave(self, **settings: str) -> Broker:
+        """A slave that runs."""
+        self.disk, self.port = MemoryDisk(), 10931
+        return self.running(brokerRole="SLAVE", brokerId="1", **settings)
+
+    def addresses(self) -> dict[int, str]:
+        """What clients are told of brokers of that name."""
+        route = TopicRouteData.from_json(
+            loads(self.ask(105, {"topic": "b"}, port=9876).body)
+        )
+        (data,) = route.broker_datas
+        return data.broker_addrs
+
+    def test_registration(self) -> None:
+        """It registers with its own id beside the master, and gets the master's HA
+        address in answer."""
+        self.running()
+        self.assertEqual(self.replicas.port, 10912)
+        self.slave()
+        self.assertEqual(self.replicas.port, 10932)
+        both = {0: "127.0.0.1:10911", 1: "127.0.0.1:10931"}
+        self.assertEqual(self.addresses(), both)
+        self.assertEqual(self.link.state, "TRANSFER")
+        self.assertEqual((self.link.master or "").rpartition(":")[2], "10912")
+
+    def test_before(self) -> None:
+        """One that is there before its master looks for it with each registration."""
+        self.slave()
+        slave = self.link
+        self.assertEqual((slave.state, slave.master), ("READY", None))
+        self.disk, self.port = MemoryDisk(), 10911
+        self.running()
+        self.assertIsNone(self.link.master)
+        self.pass_by(31)
+        self.assertEqual(slave.state, "TRANSFER")
+
+    def test_gone(self) -> None:
+        """A master that is gone keeps its address: it may come back."""
+        master = self.running()
+        self.slave()
+        slave = self.link
+        before = slave.master
+        self.stop(master)
+        self.pass_by(61)
+        self.assertEqual((slave.state, slave.master), ("TRANSFER", before))
+
+    def test_given(self) -> None:
+        """haMasterAddress, if it is long enough for an address, wins against what name
+        servers say."""
+        self.running()
+        slave = self.slave(haMasterAddress="10.9.9.9:1")
+        self.assertEqual(self.link.master, "10.9.9.9:1")
+        self.stop(slave)
+        self.slave(haMasterAddress="none")
+        self.assertEqual((self.link.master or "").rpartition(":")[2], "10912")
+
+    def test_stop(self) -> None:
+        """With the broker both sides of its replication stop, and name servers forget
+        it."""
+        self.running()
+        self.stop(self.slave())
+        self.assertEqual(self.link.state, "SHUTDOWN")
+        self.assertEqual(self.addresses(), {0: "127.0.0.1:10911"})
+
+    def test_arrivals(self) -> None:
+        """What comes from the master is dispatched, and handed on to slaves of its
+        own."""
+        self.running()
+        slave = self.slave()
+        before = self.replicas.notices
+        self.link.receive(100)
+        self.assertGreater(self.replicas.notices, before)
+        self.assertIsNotNone(slave.scheduler._soon)
