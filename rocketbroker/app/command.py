@@ -48,7 +48,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "broker": Place(
             "rocketbroker.admin.verbs.broker:broker",
-            "Brokers: status, services, settings, set, clean.",
+            "Brokers: status, replicas, services, settings, set, clean.",
         ),
         "cluster": Place(
             "rocketbroker.admin.verbs.broker:cluster",

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.admin.verbs.test_broker -*-
-"""Requests about brokers: 25, 26, 28, 31002; and what stands in their answers.
+"""Requests about brokers (25, 26, 28, 907, 908, 31002), and what their answers hold.
 
 See C{docs/facts/admin.md} 2.4 and 4.
 """
@@ -13,8 +13,11 @@ from typing import Any
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment, Size
 from rocketbroker.admin.statuses import USAGE, Failure
+from rocketbroker.errors import RequestCodeNotSupported
+from rocketbroker.wire.bodies.replicas import HARuntimeInfo
 from rocketbroker.wire.bodies.topics import KVTable
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.headers.namesrv import ResetMasterFlushOffsetHeader
 
 
 def runtime_info(cluster: Cluster, broker: Broker) -> dict[str, str]:
@@ -52,6 +55,25 @@ def services(cluster: Cluster, broker: Broker) -> list[dict[str, Any]]:
     answer = cluster.ask(broker.address, RequestCode.GET_SERVICES)
     found: list[dict[str, Any]] = json.loads(answer.body)["services"]
     return found
+
+
+def replication(cluster: Cluster, broker: Broker) -> HARuntimeInfo | None:
+    """How replication is (907); None: it is RocketMQ's of before 5.0, which does not
+    say."""
+    try:
+        return cluster.read(
+            broker.address,
+            RequestCode.GET_BROKER_HA_STATUS,
+            HARuntimeInfo.from_json,
+        )
+    except RequestCodeNotSupported:
+        return None
+
+
+def reset_master_flush_offset(cluster: Cluster, broker: Broker, offset: int) -> None:
+    """Tell a slave where its master's log ended when the master started (908)."""
+    header = ResetMasterFlushOffsetHeader(master_flush_offset=offset)
+    cluster.ask(broker.address, RequestCode.RESET_MASTER_FLUSH_OFFSET, header)
 
 
 def parse_changes(texts: Iterable[str]) -> dict[str, str]:

@@ -9,11 +9,13 @@ from typing import Final
 import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
-from rocketbroker.admin.formats import Moment, Span
+from rocketbroker.admin.formats import Moment, Size, Span
 from rocketbroker.admin.options import DRY_RUN, YES, changing, confirm, showing
 from rocketbroker.admin.requests import brokers
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+from rocketbroker.blocking.routes import MASTER
+from rocketbroker.wire.bodies.replicas import HAConnectionRuntimeInfo, HARuntimeInfo
 from rocketbroker.wire.codes import RequestCode
 
 BROKER: Final = click.argument("broker")
@@ -55,7 +57,7 @@ def cluster_ls(cluster: Cluster, rows: Rows, name: str | None) -> None:
 
 @click.group()
 def broker() -> None:
-    """Brokers: status, services, settings, set, clean."""
+    """Brokers: status, replicas, services, settings, set, clean."""
 
 
 @broker.command("status")
@@ -116,6 +118,125 @@ def broker_services(cluster: Cluster, rows: Rows, broker: str) -> None:
                 "reason": row["reason"],
             },
         )
+
+
+@broker.command("replicas")
+@click.argument("broker", required=False)
+@click.option("--cluster", "name", metavar="NAME", help="Those of a cluster.")
+@showing
+def broker_replicas(
+    cluster: Cluster, rows: Rows, broker: str | None, name: str | None
+) -> None:
+    """Show how replication is: of all brokers, or of BROKER (a name, or HOST:PORT).
+
+    First the masters, then their slaves as they see them, then the slaves as they see
+    themselves. ACKED is where a slave's log ends, BEHIND what it lacks, and LAG for how
+    long; RocketMQ's brokers do not say LAG, STATE and PROBLEM, those before 5.0
+    nothing.
+    """
+    found = [
+        (one, info, role)
+        for one, (info, role) in cluster.from_each(
+            cluster.brokers(name, broker),
+            lambda one: (
+                brokers.replication(cluster, one),
+                brokers.settings(cluster, one).get("brokerRole"),
+            ),
+        )
+    ]
+    now = cluster.client.settings.machine.wall_ms()
+    masters = [each for each in found if each[0].broker_id == MASTER]
+    for one, info, role in masters:
+        rows.add("master", _master(one, info, role))
+    for one, info, _ in masters:
+        for slave in info.ha_connection_info if info is not None else ():
+            rows.add("slave", _slave_of(one, slave, now))
+    for one, info, role in found:
+        if one.broker_id != MASTER:
+            rows.add("broker", _slave(one, info, role))
+
+
+def _master(
+    one: Broker, info: HARuntimeInfo | None, role: str | None
+) -> dict[str, object]:
+    """A master, whatever it says of itself."""
+    row: dict[str, object] = {
+        "broker": one.name,
+        "address": one.address,
+        "role": role,
+        "end": None,
+        "slaves": None,
+        "in_sync": None,
+    }
+    if info is not None:
+        row["end"] = info.master_commit_log_max_offset
+        row["slaves"] = len(info.ha_connection_info)
+        row["in_sync"] = info.in_sync_slave_nums
+    return row
+
+
+def _slave_of(
+    master: Broker, slave: HAConnectionRuntimeInfo, now: int
+) -> dict[str, object]:
+    """A slave, as its master sees it."""
+    caught_up = slave.caught_up_timestamp
+    lag = None if not caught_up else Span(max(0, now - caught_up))
+    acked = slave.slave_ack_offset
+    return {
+        "of": master.name,
+        "slave": slave.addr,
+        "acked": acked if acked >= 0 else None,
+        "behind": Size(slave.diff) if acked >= 0 else None,
+        "lag": Span(0) if slave.diff <= 0 else lag,
+        "in_sync": slave.in_sync,
+        "sent_to": slave.transfer_from_where,
+        "rate": Size(slave.transferred_byte_in_second),
+    }
+
+
+def _slave(
+    one: Broker, info: HARuntimeInfo | None, role: str | None
+) -> dict[str, object]:
+    """A slave, as it sees itself."""
+    link = info.ha_client_runtime_info if info is not None else None
+    return {
+        "broker": one.name,
+        "id": one.broker_id,
+        "address": one.address,
+        "role": role,
+        "master": link and link.master_addr,
+        "end": link and link.max_offset,
+        "rate": link and Size(link.transferred_byte_in_second),
+        "heard": link and Moment(link.last_read_timestamp),
+        "reported": link and Moment(link.last_write_timestamp),
+        "master_flush_offset": link and link.master_flush_offset,
+        "state": link and link.state,
+        "problem": link and link.problem,
+    }
+
+
+@broker.command("reset-master-flush-offset")
+@BROKER
+@click.argument("offset", type=click.IntRange(min=0))
+@YES
+@changing
+def broker_reset_master_flush_offset(
+    cluster: Cluster, rows: Rows, broker: str, offset: int, yes: bool
+) -> None:
+    """Tell a slave where its master's log ended when the master started.
+
+    BROKER is the slave's HOST:PORT. Nothing depends on that number: 'broker replicas'
+    and mqadmin's haStatus show it.
+    """
+    one = _one(cluster, broker)
+    if one.broker_id == MASTER:
+        raise Failure(f"{one.name} at {one.address} is a master: give a slave.", USAGE)
+    confirm(f"Set the master's flush offset of {one.address} to {offset}", yes)
+    brokers.reset_master_flush_offset(cluster, one, offset)
+    rows.add(
+        "change",
+        {"broker": one.name, "address": one.address, "master_flush_offset": offset},
+    )
 
 
 @broker.command("clean")

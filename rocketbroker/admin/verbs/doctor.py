@@ -9,7 +9,8 @@ from rocketbroker.admin.cluster import Cluster
 from rocketbroker.admin.options import changing
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import Failure
-from rocketbroker.admin.verbs.doctor_cluster import PROBLEM, of_cluster
+from rocketbroker.admin.verbs.doctor_cluster import of_cluster
+from rocketbroker.admin.verbs.finding import PROBLEM
 
 
 @click.command()
@@ -24,8 +25,9 @@ def doctor(cluster: Cluster, rows: Rows, config: str | None) -> None:
     """Look for what is wrong, and say what to do.
 
     Name servers that disagree, addresses that clients cannot use, disks, clocks,
-    settings that contradict each other. With --config: settings, ports, limits and disk
-    of this machine, before a broker is started. Exit status 1: there are problems.
+    settings that contradict each other, slaves that do not follow. With --config:
+    settings, ports, limits and disk of this machine, before a broker is started. Exit
+    status 1: there are problems.
     """
     if config is None:
         found = of_cluster(cluster)

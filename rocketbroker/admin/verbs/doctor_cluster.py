@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Size, Span
 from rocketbroker.admin.requests import brokers
 from rocketbroker.admin.statuses import explained
+from rocketbroker.admin.verbs.doctor_replicas import of_replicas
+from rocketbroker.admin.verbs.finding import OK, PROBLEM, WARNING, Finding
+from rocketbroker.blocking.routes import MASTER
 from rocketbroker.errors import RequestCodeNotSupported, RocketbrokerError
 from rocketbroker.wire.bodies.routes import ClusterInfo
 from rocketbroker.wire.codes import RequestCode
-
-OK: Final = "ok"
-WARNING: Final = "warning"
-PROBLEM: Final = "problem"
 
 #: Beyond it a broker cleans, and beyond the second one it refuses sends, in percent.
 DISK_WARNING: Final = 75
@@ -40,19 +39,6 @@ SHARED: Final = (
     "fileReservedTime",
     "flushDiskType",
 )
-
-
-class Finding(NamedTuple):
-    """The outcome of one check.
-
-    @ivar status: C{ok}, C{warning} or C{problem}.
-    @ivar what: of a server, or of a setting.
-    @ivar words: what was found, and what to do.
-    """
-
-    status: str
-    what: str
-    words: str
 
 
 def of_cluster(cluster: Cluster) -> Iterator[Finding]:
@@ -79,8 +65,10 @@ def of_cluster(cluster: Cluster) -> Iterator[Finding]:
         yield from of_address(cluster, broker)
         yield from of_state(what, info)
         yield from of_clock(cluster, broker, what)
-        yield from of_settings(what, settings[broker], len(found))
+        masters = sum(each.broker_id == MASTER for each in found)
+        yield from of_settings(what, settings[broker], masters)
     yield from of_differences(settings)
+    yield from of_replicas(cluster, settings)
 
 
 def of_name_servers(cluster: Cluster) -> Iterator[Finding]:
@@ -162,7 +150,7 @@ def of_clock(cluster: Cluster, broker: Broker, what: str) -> Iterator[Finding]:
 
 
 def of_settings(
-    what: str, settings: Mapping[str, str], broker_count: int
+    what: str, settings: Mapping[str, str], master_count: int
 ) -> Iterator[Finding]:
     """Settings that contradict each other, or surprise."""
 
@@ -192,7 +180,7 @@ def of_settings(
                 f"syncFlushTimeout={timeout}: producers wait 3 s unless told otherwise "
                 "and send again what may be stored",
             )
-    if settings.get("autoCreateTopicEnable") == "true" and broker_count > 1:
+    if settings.get("autoCreateTopicEnable") == "true" and master_count > 1:
         yield Finding(
             WARNING,
             what,
@@ -209,7 +197,7 @@ def of_differences(
     """Settings in which the masters of a cluster differ."""
     clusters: dict[str, list[tuple[str, Mapping[str, str]]]] = {}
     for broker, values in settings.items():
-        if broker.broker_id == 0:
+        if broker.broker_id == MASTER:
             clusters.setdefault(broker.cluster, []).append((broker.name, values))
     for cluster, members in clusters.items():
         for key in SHARED:

@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from rocketbroker.admin.verbs.doctor_cluster import (
     DISK_PROBLEM,
     DISK_WARNING,
-    OK,
-    PROBLEM,
-    WARNING,
-    Finding,
     is_loopback,
     of_settings,
 )
+from rocketbroker.admin.verbs.finding import OK, PROBLEM, WARNING, Finding
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.effects import ignored

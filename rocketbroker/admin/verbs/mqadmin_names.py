@@ -181,6 +181,14 @@ def consume(values: Values) -> list[Call]:
     return [words]
 
 
+def replicas(values: Values) -> list[Call]:
+    """How replication is, again and again if that is wanted."""
+    words = [values["b"]] if "b" in values else []
+    words += ["--cluster", values["c"]] if "c" in values else []
+    words += ["--watch", "--every", values["i"]] if "i" in values else []
+    return [["broker", "replicas", *words]]
+
+
 def clean(what: str) -> Translation:
     """One of the three removals."""
     return Translation(
@@ -189,7 +197,6 @@ def clean(what: str) -> Translation:
     )
 
 
-_REPLICAS: Final = "It is about replicas, which rocketbroker does not have yet."
 _CONTROLLER: Final = "It is about controllers, which rocketbroker does not have yet."
 _ACCESS: Final = "It is about access control, which this tool does not serve yet."
 _STATIC: Final = "It is about static topics, which rocketbroker does not have yet."
@@ -357,6 +364,11 @@ COMMANDS: Final[dict[str, Translation]] = {
         "k/key* v/value*",
         lambda v: [["namesrv", "set", f"{v['k']}={v['v']}", "--yes"]],
     ),
+    "haStatus": Translation("c/clusterName b/brokerAddr i/interval", replicas),
+    "resetMasterFlushOffset": Translation(
+        "b/brokerAddr* o/offset*",
+        lambda v: [["broker", "reset-master-flush-offset", v["b"], v["o"], "--yes"]],
+    ),
     "clusterList": Translation(
         "m/moreStats? i/interval c/clusterName",
         lambda v: [["cluster", "ls", *([v["c"]] if "c" in v else [])]],
@@ -380,10 +392,8 @@ MISSING: Final[dict[str, str]] = {
     "updateStaticTopic": _STATIC,
     "remappingStaticTopic": _STATIC,
     "sendMsgStatus": "'rocketbroker bench send' shows rates and times.",
-    "resetMasterFlushOffset": _REPLICAS,
     "addBroker": _CONTAINER,
     "removeBroker": _CONTAINER,
-    "haStatus": _REPLICAS,
     "getColdDataFlowCtrInfo": _COLD,
     "updateColdDataFlowCtrGroupConfig": _COLD,
     "removeColdDataFlowCtrGroupConfig": _COLD,

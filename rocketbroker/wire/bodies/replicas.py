@@ -10,7 +10,7 @@ from typing import Self
 
 import attrs
 
-from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.fields import Fields, read_long
 
 
 @attrs.frozen(kw_only=True)
@@ -22,6 +22,7 @@ class HAConnectionRuntimeInfo:
     @ivar diff: how many bytes it is behind.
     @ivar transferred_byte_in_second: of the last whole second.
     @ivar transfer_from_where: the position up to which it was sent the log.
+    @ivar caught_up_timestamp: when it last had all, in ms; RocketMQ does not say.
     """
 
     addr: str | None = None
@@ -30,6 +31,7 @@ class HAConnectionRuntimeInfo:
     in_sync: bool = False
     transferred_byte_in_second: int = 0
     transfer_from_where: int = 0
+    caught_up_timestamp: int | None = None
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -38,6 +40,7 @@ class HAConnectionRuntimeInfo:
         @raise RemoteProtocolError: it is no such thing.
         """
         fields = Fields(value, "a slave of a master")
+        caught_up = fields.value("caughtUpTimestamp")
         return cls(
             addr=fields.text("addr"),
             slave_ack_offset=fields.integer("slaveAckOffset", bits=64),
@@ -47,12 +50,14 @@ class HAConnectionRuntimeInfo:
                 "transferredByteInSecond", bits=64
             ),
             transfer_from_where=fields.integer("transferFromWhere", bits=64),
+            caught_up_timestamp=read_long(caught_up) if caught_up is not None else None,
         )
 
     def to_json(self) -> dict[str, object]:
         """The JSON form."""
         return {
             "addr": self.addr,
+            "caughtUpTimestamp": self.caught_up_timestamp,
             "diff": self.diff,
             "inSync": self.in_sync,
             "slaveAckOffset": self.slave_ack_offset,
@@ -68,6 +73,8 @@ class HAClientRuntimeInfo:
     @ivar master_addr: the master's HA address.
     @ivar max_offset: the end of the slave's log.
     @ivar master_flush_offset: where its master's log ended at the master's start.
+    @ivar state: of its link to the master; RocketMQ does not say.
+    @ivar problem: what is wrong with that link, or empty; likewise.
     """
 
     master_addr: str | None = None
@@ -76,6 +83,8 @@ class HAClientRuntimeInfo:
     last_read_timestamp: int = 0
     last_write_timestamp: int = 0
     master_flush_offset: int = 0
+    state: str | None = None
+    problem: str | None = None
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -93,6 +102,8 @@ class HAClientRuntimeInfo:
             last_read_timestamp=fields.integer("lastReadTimestamp", bits=64),
             last_write_timestamp=fields.integer("lastWriteTimestamp", bits=64),
             master_flush_offset=fields.integer("masterFlushOffset", bits=64),
+            state=fields.text("state"),
+            problem=fields.text("problem"),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -103,6 +114,8 @@ class HAClientRuntimeInfo:
             "masterAddr": self.master_addr,
             "masterFlushOffset": self.master_flush_offset,
             "maxOffset": self.max_offset,
+            "problem": self.problem,
+            "state": self.state,
             "transferredByteInSecond": self.transferred_byte_in_second,
         }
 

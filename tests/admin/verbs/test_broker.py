@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.admin.requests.brokers import (
@@ -13,7 +15,14 @@ from rocketbroker.admin.requests.brokers import (
 )
 from rocketbroker.broker.services import FINDINGS
 from rocketbroker.testing.scripted import answer
+from rocketbroker.wire.bodies.replicas import (
+    HAClientRuntimeInfo,
+    HAConnectionRuntimeInfo,
+    HARuntimeInfo,
+)
+from rocketbroker.wire.bodies.routes import BrokerData, ClusterInfo
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import dumps
 from tests.admin.cluster import BROKER, VerbCase, refusal
 
 
@@ -92,6 +101,107 @@ class BrokerTests(VerbCase):
         rows = self.kind("setting", "broker", "settings", "broker-a", "FLUSHdisk*")
         self.assertEqual(rows, [{"name": "flushDiskType", "value": "ASYNC_FLUSH"}])
         self.call("broker", "settings", "broker-a", "nothing", status=3)
+
+
+class ReplicasTests(VerbCase):
+    """A master, its slave, and one of before 5.0 that does not say."""
+
+    def setUp(self) -> None:
+        """Three brokers, of which two answer 907."""
+        super().setUp()
+        table = {
+            name: BrokerData(cluster=cluster, broker_name=name, broker_addrs=addresses)
+            for cluster, name, addresses in (
+                ("cluster-a", "b", {0: "b:1", 1: "b:2"}),
+                ("cluster-b", "old", {0: "old:1"}),
+            )
+        }
+        clusters = {"cluster-a": ["b"], "cluster-b": ["old"]}
+        body = dumps(ClusterInfo(broker_addr_table=table, cluster_addr_table=clusters))
+        self.cluster.faults[106] = lambda command: answer(body=body)
+        now = self.cluster.machine.wall_ms()
+        slave = HAConnectionRuntimeInfo(
+            addr="s:5",
+            slave_ack_offset=900,
+            diff=100,
+            in_sync=True,
+            transfer_from_where=950,
+            caught_up_timestamp=now - 1500,
+        )
+        self.infos = {
+            "b:1": HARuntimeInfo(
+                master=True,
+                master_commit_log_max_offset=1000,
+                in_sync_slave_nums=1,
+                ha_connection_info=[
+                    slave,
+                    HAConnectionRuntimeInfo(addr="new:6", slave_ack_offset=-1),
+                ],
+            ),
+            "b:2": HARuntimeInfo(
+                ha_client_runtime_info=HAClientRuntimeInfo(
+                    master_addr="b:9", max_offset=900, state="TRANSFER", problem=""
+                )
+            ),
+        }
+        self.requests: list[tuple[str, Command]] = []
+        for address in ("b:1", "b:2", "old:1"):
+            self.cluster.machine.servers[address] = partial(self.serve, address)
+
+    def serve(self, address: str, command: Command) -> Command:
+        """One of the brokers."""
+        self.requests.append((address, command))
+        if command.code == 26:
+            return answer(body=b"brokerRole=SYNC_MASTER")
+        if command.code == 908:
+            return answer()
+        if address not in self.infos:
+            return answer(3, remark="not supported")
+        return answer(body=dumps(self.infos[address]))
+
+    def test_masters(self) -> None:
+        """Where their logs end; nothing where they do not say."""
+        rows = self.kind("master", "broker", "replicas")
+        self.assertEqual(
+            [(row["broker"], row["role"], row["end"], row["slaves"]) for row in rows],
+            [("b", "SYNC_MASTER", 1000, 2), ("old", "SYNC_MASTER", None, None)],
+        )
+        (row,) = self.kind("master", "broker", "replicas", "--cluster", "cluster-b")
+        self.assertEqual(row["broker"], "old")
+
+    def test_slavesOfMaster(self) -> None:
+        """How far each is behind, in bytes and in time; one has not reported yet."""
+        first, second = self.kind("slave", "broker", "replicas", "b")
+        self.assertEqual((first["acked"], first["behind"]), (900, 100))
+        self.assertGreaterEqual(first["lag"], 1500)
+        self.assertLess(first["lag"], 3000)
+        self.assertTrue(first["in_sync"])
+        self.assertEqual((second["acked"], second["behind"]), (None, None))
+
+    def test_slave(self) -> None:
+        """Whom it follows, and its link's state."""
+        (row,) = self.kind("broker", "broker", "replicas", "b")
+        self.assertEqual((row["id"], row["master"], row["end"]), (1, "b:9", 900))
+        self.assertEqual((row["state"], row["problem"]), ("TRANSFER", ""))
+        self.call("broker", "replicas", "X", status=3)
+
+    def test_reset(self) -> None:
+        """A slave is told; a master, for which it means nothing, is not."""
+        words = "broker", "reset-master-flush-offset"
+        (row,) = self.kind("change", *words, "b:2", "77", "--yes")
+        self.assertEqual((row["address"], row["master_flush_offset"]), ("b:2", 77))
+        address, command = self.requests[-1]
+        self.assertEqual((address, command.ext), ("b:2", {"masterFlushOffset": "77"}))
+        result = self.call(*words, "b", "77", "--yes", status=2)
+        self.assertIn("b at b:1 is a master: give a slave", result.stderr)
+
+    def test_mqadmin(self) -> None:
+        """By mqadmin's names, too."""
+        result = self.call("mqadmin", "haStatus", "-b", "b:2")
+        self.assertIn("= rocketbroker broker replicas b:2", result.stderr)
+        self.assertIn("TRANSFER", result.stdout)
+        self.call("mqadmin", "resetMasterFlushOffset", "-b", "b:2", "-o", "5")
+        self.assertEqual(self.requests[-1][1].ext, {"masterFlushOffset": "5"})
 
 
 class SetTests(VerbCase):

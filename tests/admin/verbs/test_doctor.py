@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rocketbroker.admin.cluster import Broker
 from rocketbroker.admin.verbs.doctor_cluster import (
-    Finding,
     of_differences,
     of_settings,
     of_state,
 )
+from rocketbroker.admin.verbs.finding import Finding
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command

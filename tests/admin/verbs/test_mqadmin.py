@@ -99,8 +99,8 @@ class NamesTests(VerbCase):
         ):
             result = self.call("mqadmin", *words, status=2)
             self.assertIn(expected, result.stderr)
-        result = self.call("mqadmin", "haStatus", status=1)
-        self.assertIn("replicas, which rocketbroker does not have yet", result.stderr)
+        result = self.call("mqadmin", "electMaster", status=1)
+        self.assertIn("which rocketbroker does not have yet", result.stderr)
         self.assertIn("-t <topic>", self.call("mqadmin", "topicRoute", "-h").stdout)
 
     def test_moment(self) -> None:

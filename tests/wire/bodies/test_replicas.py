@@ -74,6 +74,14 @@ class ReplicasTests(SynchronousTestCase):
         )
         self.assertEqual(dumps(info), SLAVE)
 
+    def test_ours(self) -> None:
+        """What a rocketbroker says besides is read, too, and stays away elsewhere."""
+        info = HARuntimeInfo(
+            ha_connection_info=[HAConnectionRuntimeInfo(caught_up_timestamp=5)],
+            ha_client_runtime_info=HAClientRuntimeInfo(state="READY", problem=""),
+        )
+        self.assertEqual(object_of(dumps(info), HARuntimeInfo.from_json), info)
+
     def test_empty(self) -> None:
         """Nothing at all is a slave that has seen nothing."""
         self.assertEqual(HARuntimeInfo.from_json({}), HARuntimeInfo())

@@ -1,0 +1,115 @@
+# -*- test-case-name: tests.admin.verbs.test_doctor_replicas -*-
+"""What C{rocketbroker doctor} looks for in masters and slaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rocketbroker.admin.cluster import Broker, Cluster
+from rocketbroker.admin.formats import Size, Span
+from rocketbroker.admin.requests import brokers
+from rocketbroker.admin.verbs.finding import OK, PROBLEM, WARNING, Finding
+from rocketbroker.blocking.routes import MASTER
+from rocketbroker.wire.bodies.replicas import HARuntimeInfo
+
+#: A slave hears its master each 5 s (haSendHeartbeatInterval), and has lost it after
+#: 20 s (haHousekeepingInterval).
+MAX_SILENCE_MS: Final = 20_000
+
+#: Where it is written down what to do.
+_PAGE: Final = "docs/replication.rst"
+
+
+def of_replicas(
+    cluster: Cluster, settings: Mapping[Broker, Mapping[str, str]]
+) -> Iterator[Finding]:
+    """Masters and slaves, each and beside each other.
+
+    @param settings: the settings in force of each broker that answers.
+    """
+    yield from of_groups(settings)
+    now = cluster.client.settings.machine.wall_ms()
+    for broker, values in settings.items():
+        what = f"{broker.name} {broker.address}"
+        info = brokers.replication(cluster, broker)
+        if info is None:
+            continue
+        if broker.broker_id == MASTER:
+            yield from of_master(what, info, values)
+        else:
+            yield from of_slave(what, info, now)
+
+
+def of_groups(settings: Mapping[Broker, Mapping[str, str]]) -> Iterator[Finding]:
+    """Brokers of one name: whether one is the master, and the others fit it."""
+    groups: dict[tuple[str, str], dict[Broker, Mapping[str, str]]] = {}
+    for broker, values in settings.items():
+        groups.setdefault((broker.cluster, broker.name), {})[broker] = values
+    for (_, name), members in groups.items():
+        if all(broker.broker_id != MASTER for broker in members):
+            words = (
+                "has no master: it can be read, and takes no messages; start the "
+                f"master, or make a slave the master ({_PAGE})"
+            )
+            yield Finding(PROBLEM, name, words)
+        sizes = {values.get("mappedFileSizeCommitLog") for values in members.values()}
+        if len(sizes - {None}) > 1:
+            words = (
+                "mappedFileSizeCommitLog is not the same on master and slaves: a slave "
+                "cannot store the log"
+            )
+            yield Finding(PROBLEM, name, words)
+
+
+def of_master(
+    what: str, info: HARuntimeInfo, settings: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Whether a master has the slaves that its settings ask for."""
+    slaves = info.ha_connection_info
+    for slave in slaves:
+        if not slave.in_sync:
+            words = f"its slave {slave.addr} is {Size(slave.diff)} behind"
+            yield Finding(WARNING, what, words)
+    if settings.get("brokerRole") != "SYNC_MASTER":
+        return
+    text = settings.get("inSyncReplicas", "1")
+    wanted = int(text) if text.isdecimal() else 1
+    if wanted <= 1:
+        words = (
+            f"SYNC_MASTER with inSyncReplicas={text} waits for no slave: set 2, or "
+            "ASYNC_MASTER"
+        )
+        yield Finding(WARNING, what, words)
+    elif info.in_sync_slave_nums + 1 < wanted:
+        words = (
+            f"sends wait for {wanted} copies (inSyncReplicas), and slaves in sync: "
+            f"{info.in_sync_slave_nums}; they are answered FLUSH_SLAVE_TIMEOUT"
+        )
+        yield Finding(PROBLEM, what, words)
+    else:
+        words = f"slaves in sync: {info.in_sync_slave_nums}"
+        yield Finding(OK, what, words)
+
+
+def of_slave(what: str, info: HARuntimeInfo, now_ms: int) -> Iterator[Finding]:
+    """Whether a slave follows its master."""
+    link = info.ha_client_runtime_info
+    silent = now_ms - link.last_read_timestamp
+    if link.problem:
+        yield Finding(PROBLEM, what, f"does not follow its master: {link.problem}")
+    elif not link.master_addr:
+        words = (
+            "knows no master to follow: is it up, of the same brokerName and cluster, "
+            "and at the same name servers?"
+        )
+        yield Finding(PROBLEM, what, words)
+    elif silent > MAX_SILENCE_MS:
+        since = f"for {Span(silent)}" if link.last_read_timestamp else "at all"
+        words = (
+            f"has not heard its master {link.master_addr} {since}: is it up, and "
+            "reachable from there at that address (brokerIP2, haListenPort)?"
+        )
+        yield Finding(PROBLEM, what, words)
+    else:
+        yield Finding(OK, what, f"follows {link.master_addr}")
