@@ -234,6 +234,31 @@ class OffsetTable:
                 self._stale.add(key)
                 self._changes += 1
 
+    def take_back(self, value: Mapping[str, object]) -> None:
+        """Take over what was committed at a slave while this broker was away.
+
+        @param value: the slave's table, as its file has it. If its version is newer,
+            its offsets replace those of the same group and topic; if not, none goes
+            back.
+        """
+        theirs = loaded_offsets(value.get("offsetTable"))
+        theirs.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
+        version = loaded_version(value, DataVersion())
+        newer = version.is_newer_than(self.version)
+        for key, queues in theirs.items():
+            own = self._offsets.get(key, {})
+            if not newer:
+                known = own.items()
+                queues.update(
+                    {at: max(queues.get(at, NONE), each) for at, each in known}
+                )
+            if queues != own:
+                self._offsets[key] = queues
+                self._stale.add(key)
+                self._changes += 1
+        if newer:
+            self.version = version
+
     def made(self, owner: object) -> Deferred[dict[str, object]]:
         """The answer to request 43: what the file has, as it is now, made in slices.
 

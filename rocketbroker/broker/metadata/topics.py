@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Final, final
+from typing import Any, Final, final
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
@@ -453,7 +453,7 @@ def bounded(config: TopicConfig) -> TopicConfig:
     )
 
 
-def loaded_version(value: dict[object, object], default: DataVersion) -> DataVersion:
+def loaded_version(value: Mapping[Any, object], default: DataVersion) -> DataVersion:
     """The data version that a file holds; C{default} if it holds none."""
     try:
         return DataVersion.from_json(value.get("dataVersion"))

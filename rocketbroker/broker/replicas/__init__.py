@@ -7,4 +7,6 @@ column of the table in L{rocketbroker.broker.services}.
 - L{member_group}: who shares this broker's name; heartbeats.
 - L{acting_master}: which slave does an absent master's work.
 - L{ha_exchange}: where a master is followed, asked and told.
+- L{pre_online}: what a broker does before name servers hear of it.
+- L{reverse_sync}: what a master that comes back takes over from its slaves.
 """

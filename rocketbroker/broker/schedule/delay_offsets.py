@@ -7,7 +7,7 @@ The file is RocketMQ's, read and written: level to queue offset
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import final
 
 from twisted.internet.defer import Deferred
@@ -60,17 +60,20 @@ class DelayOffsets:
         value = self._file.load()
         if value is None:
             return
-        table = value.get("offsetTable")
-        for name, offset in table.items() if isinstance(table, dict) else ():
-            level = integer_of(name)
-            if (
-                level is not None
-                and 0 < level <= MAX_LEVELS
-                and isinstance(offset, int)
-                and 0 <= offset < 1 << 63
-            ):
-                self._offsets[level] = offset
+        self._offsets.update(loaded_levels(value))
         self.version = loaded_version(value, self.version)
+
+    def take_back(self, value: Mapping[str, object]) -> None:
+        """Take over what a slave has delivered while this broker was away.
+
+        @param value: the slave's table, as its file has it. No level goes back: what
+            either of both has delivered is not delivered again.
+        """
+        for level, offset in loaded_levels(value).items():
+            self.put(level, max(offset, self._offsets.get(level, 0)))
+        version = loaded_version(value, self.version)
+        if version.is_newer_than(self.version):
+            self.version = version
 
     def get(self, level: int) -> int | None:
         """The offset of a level; None if nothing is known of it."""
@@ -102,3 +105,19 @@ class DelayOffsets:
     def saved(self) -> Deferred[None]:
         """Fires when no write of the file is under way."""
         return self._file.idle()
+
+
+def loaded_levels(value: Mapping[str, object]) -> dict[int, int]:
+    """The offsets by level in a file; what makes no sense is left out."""
+    table = value.get("offsetTable")
+    found: dict[int, int] = {}
+    for name, offset in table.items() if isinstance(table, dict) else ():
+        level = integer_of(name)
+        if (
+            level is not None
+            and 0 < level <= MAX_LEVELS
+            and isinstance(offset, int)
+            and 0 <= offset < 1 << 63
+        ):
+            found[level] = offset
+    return found

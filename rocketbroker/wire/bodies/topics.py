@@ -59,6 +59,14 @@ class DataVersion:
             "timestamp": self.timestamp,
         }
 
+    def is_newer_than(self, other: DataVersion) -> bool:
+        """Whether a table of this version is newer, by RocketMQ's order."""
+        return (self.state_version, self.counter, self.timestamp) > (
+            other.state_version,
+            other.counter,
+            other.timestamp,
+        )
+
     def next(self, now_ms: int, state_version: int = 0) -> Self:
         """The version after one more change."""
         return attrs.evolve(

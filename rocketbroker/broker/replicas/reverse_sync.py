@@ -1,0 +1,64 @@
+# -*- test-case-name: tests.broker.replicas.test_reverse_sync -*-
+"""What a master that comes back takes over from a slave: the progress made meanwhile.
+
+While a master is gone, consumers commit their offsets at the slave that acts for it,
+and that slave delivers what is due. So before clients find the master again it asks
+each slave for both tables (43, 45). RocketMQ takes a whole table if its data version is
+not older than the master's. But a version moves only with each 500th commit, and each
+200th delivery, so what is taken can be behind what the master had itself. Here offsets
+of delay levels only move ahead, and so do those of consumers, unless the slave's
+version is newer: then they are taken as they are, as somebody may have reset them.
+
+C{docs/facts/ha.md} 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import loads
+
+#: How long a slave may take to send a table; that of all consumers can be large.
+TABLE_SECONDS: Final = 10.0
+
+
+@final
+class ReverseSync:
+    """Takes over the tables of slaves."""
+
+    def __init__(
+        self,
+        client: Caller,
+        offsets: OffsetTable,
+        take_delays: Callable[[Mapping[str, object]], None],
+    ) -> None:
+        """
+        @param take_delays: takes the offsets of delay levels.
+        """
+        self._client = client
+        self._offsets = offsets
+        self._take_delays = take_delays
+
+    async def take(self, address: str) -> None:
+        """Take over what the slave at C{address} has.
+
+        @raise RocketbrokerError: it did not answer, or with nonsense; then nothing was
+            taken.
+        """
+        delays = await self._table(address, RequestCode.GET_ALL_DELAY_OFFSET)
+        consumers = await self._table(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        self._offsets.take_back(consumers)
+        self._take_delays(delays)
+
+    async def _table(self, address: str, code: RequestCode) -> Mapping[str, object]:
+        answer = await self._client.invoke(address, Command(code), TABLE_SECONDS)
+        value = loads(successful(answer).body)
+        if not isinstance(value, dict):
+            raise RemoteProtocolError(f"the answer to {int(code)} is no table")
+        return value
