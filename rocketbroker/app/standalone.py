@@ -48,22 +48,24 @@ LOOPBACK: Final = "127.0.0.1"
 #: gigabyte of a disk that may be memory.
 TEMPORARY_SEGMENT: Final = 64 << 20
 
-#: How many ports are tried to find one that is free and whose VIP port is, too.
+#: How many ports are tried to find one that is free, as those beside it are.
 MAX_PORTS: Final = 100
 
 
 def free_port(host: str) -> int:
-    """A port that nobody listens on now, and whose VIP port is free, too.
+    """A port that nobody listens on now, and whose VIP port and the next one, which is
+    that of replication, are free, too.
 
     @raise ConfigurationError: there is none.
     """
     for _ in range(MAX_PORTS):
-        with socket.socket() as main, socket.socket() as vip:
+        with socket.socket() as main, socket.socket() as vip, socket.socket() as ha:
             try:
                 main.bind((host, 0))
                 port = int(main.getsockname()[1])
                 vip.bind((host, port - VIP_DISTANCE))
-            except OSError:
+                ha.bind((host, port + 1))
+            except (OSError, OverflowError):
                 continue
             return port
     raise ConfigurationError(f"{host} has no free port for a broker.")

@@ -99,11 +99,12 @@ class RefusedStarts(SynchronousTestCase):
             self.assertIn("many", output)
 
     def test_portInUse(self) -> None:
-        """A port that somebody has is named: main, VIP and metrics."""
+        """A port that somebody has is named: main, VIP, metrics, and replication."""
         for program, port, more in (
             ("namesrv", self.port + 10, {}),
             ("rocketbroker", self.port + 10, {}),
             ("rocketbroker", self.port + 8, {}),
+            ("rocketbroker", self.port + 11, {}),
             ("rocketbroker", self.port + 1, {"metricsPromExporterPort": self.port + 1}),
             ("namesrv", self.port + 2, {"metricsPromExporterPort": self.port + 2}),
         ):

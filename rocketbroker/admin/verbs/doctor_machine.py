@@ -67,6 +67,7 @@ def of_ports(settings: BrokerSettings) -> Iterator[Finding]:
     for name, number in (
         ("listenPort", port),
         ("VIP port", port - 2),
+        ("haListenPort", settings.store.ha_listen_port),
         ("metricsPromExporterPort", settings.broker.metrics_prom_exporter_port),
     ):
         if number <= 0:
