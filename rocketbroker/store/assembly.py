@@ -25,6 +25,7 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import HOST_V6
 from rocketbroker.store.commitlog.flush import Flushing
 from rocketbroker.store.commitlog.preallocation import Preallocation
+from rocketbroker.store.commitlog.raw_log import RawLog
 from rocketbroker.store.commitlog.scanner import BODY_CRC, NO_CRC, RECORD_CRC
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import CommitLog
@@ -130,6 +131,9 @@ class Assembly:
         self.dispatcher = self._make_dispatcher()
         self.reading = Reading(
             self.segments, positions, options, memory_bytes, corruption_log
+        )
+        self.raw_log = RawLog(
+            self.log, positions, self.flags, wall_ms, self.reading.is_far
         )
         self.checkpoint = Checkpoint(files, root)
         self.queue_flushing = self._make_queue_flushing()

@@ -21,6 +21,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.disk_usage import DiskUsage
 from rocketbroker.store.dispatched_record import ILogTail
+from rocketbroker.store.raw_log import IRawLog
 from rocketbroker.store.running_flags import RunningFlags
 
 # The outcome of a draft's append (Draft.status).
@@ -305,9 +306,8 @@ class IStore(Interface):
     index_behind: int = Attribute("Bytes that are dispatched and not in the index.")
     index_failures: int = Attribute("How many index steps the disk has refused.")
     append_failures: int = Attribute("How many drafts were refused or failed.")
-    appended_messages: int = Attribute(
-        "How many messages were appended since the start."
-    )
+    appended_messages: int = Attribute("Messages that were appended since the start.")
+    raw_log: IRawLog = Attribute("The log as bytes, for replication; once it is open.")
     appended_bytes: int = Attribute("How many bytes of the log they are.")
     corrupt_records: int = Attribute("How many corrupt records were found.")
     discarded_bytes: int = Attribute("How many bytes of the log the start discarded.")

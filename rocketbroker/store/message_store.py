@@ -22,8 +22,8 @@ from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.files.reasons import reason
-from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.assembly import Assembly, physical_memory
+from rocketbroker.store.commitlog.raw_log import RawLog
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
@@ -65,12 +65,14 @@ class Store:
     @ivar report: sentences about errors that the start found, and all it discarded.
     @ivar recovered: the outcome of the recovery.
     @ivar corruption_log: the corrupt records found since the start, and by it.
+    @ivar raw_log: the log as bytes.
     @ivar flags: the running flags, which show what it can do at the moment.
     @ivar space: how full its disks are.
     @ivar open_files: the open files of queues, index and log.
     @ivar cleaner: removes files that are not needed any more.
     """
 
+    raw_log: RawLog
     flags: RunningFlags
     space: DiskUsage
     cleaner: Cleaner
@@ -170,6 +172,7 @@ class Store:
         self._clean_shutdown = parts.clean_shutdown
         self._checkpoint = parts.checkpoint
         self.cleaner = parts.cleaner
+        self.raw_log = parts.raw_log
         self.flags = parts.flags
         self.space = parts.space
         store_lock = self._store_lock
@@ -197,7 +200,7 @@ class Store:
         store_lock.mark(self._positions, recovery.zeroed)
         self.allocate_ahead(alone=True)
         self._positions.started()
-        self._is_open = True
+        self._is_open = self.raw_log.is_open = True
         self.measure_disk()
         with contextlib.suppress(OSError):
             self.remove_deleted()
@@ -211,7 +214,7 @@ class Store:
         if not self._is_open:
             self._store_lock.release()
             return
-        self._is_open = False
+        self._is_open = self.raw_log.is_open = False
         try:
             self._flushing.flush()
             while self._positions.view[DISPATCHED] < self._positions.view[PUBLISHED]:
@@ -309,6 +312,8 @@ class Store:
         """See L{IStore.refusal}."""
         if not self._is_open:
             return "the store is closed"
+        if self.raw_log.is_behind:
+            return "not all that a master has sent is in the queues yet"
         if not self.flags.bits & NOT_APPENDABLE:
             return None
         return self.flags.reasons(NOT_APPENDABLE) or "it is not writeable"
@@ -330,7 +335,7 @@ class Store:
 
     def append(self, drafts: Sequence[Draft]) -> None:
         """See L{IStore.append}."""
-        if not self._is_open:
+        if not self._is_open or self.raw_log.is_behind:
             for draft in drafts:
                 draft.status = SERVICE_NOT_AVAILABLE
             self._log.append_failures += len(drafts)
@@ -394,11 +399,7 @@ class Store:
     ) -> list[tuple[int, int, int]]:
         """See L{IStore.entries}."""
         assert type(queue) is Queue
-        count = min(max_entries, queue.max_offset - offset)
-        if not self._is_open or offset < queue.min_offset or count <= 0:
-            return []
-        blob = queue.read(offset, count)
-        return [*ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE])]
+        return queue.entries(offset, max_entries) if self._is_open else []
 
     def record_at(self, position: int) -> bytes | None:
         """See L{IStore.record_at}."""

@@ -327,6 +327,31 @@ class Segments:
         self.all = [*self.all, segment]
         return segment
 
+    def begin_at(self, start: int) -> None:
+        """Let an empty log begin at another position.
+
+        A crash may leave it without a file; then it is an empty one again.
+
+        @raise OSError: the file for that cannot be made, or the old one not removed.
+        """
+        with self._making:
+            self._drop_ahead()
+            folder = self._folder(start)
+            made = self._make(start, folder)
+            old = self.all[0]
+            self._files.remove(old.path)
+            made = self._move(made, folder)
+            made.is_dir_synced = False
+            self.all = [made]
+            old.close()
+
+    def _drop_ahead(self) -> None:
+        """Give up the segment that is made ahead, as another one is the next."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._files.remove(self._ahead.path)
+            self._ahead = None
+
     def _move(self, segment: Segment, folder: str) -> Segment:
         """Put a segment to its place from where it was made."""
         path = os.path.join(folder, segment_name(segment.start))

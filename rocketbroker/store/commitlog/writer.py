@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Final, final
 
 from rocketbroker.files.blocks import is_bad
-from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.records.record_head import MAGIC_BLANK, RecordHead
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
 from rocketbroker.store.commitlog.encoder import (
     FILLER,
@@ -111,17 +111,26 @@ class Run:
 
 @final
 class Hint:
-    """The drafts of one append, kept so that the dispatch need not read its records."""
+    """The drafts of one append, kept so that the dispatch need not read its records.
 
-    __slots__ = ("drafts", "end", "start", "store_ms")
+    @ivar heads: records that a master has stored, where there are no drafts; else None.
+    """
+
+    __slots__ = ("drafts", "end", "heads", "start", "store_ms")
 
     def __init__(
-        self, start: int, end: int, store_ms: int, drafts: list[Draft]
+        self,
+        start: int,
+        end: int,
+        store_ms: int,
+        drafts: list[Draft],
+        heads: list[RecordHead] | None = None,
     ) -> None:
         self.start = start
         self.end = end
         self.store_ms = store_ms
         self.drafts = drafts
+        self.heads = heads
 
 
 @final
@@ -129,6 +138,7 @@ class CommitLog:
     """The writing side of the log.
 
     @ivar preallocation: makes room ahead of it.
+    @ivar append_lock: held by whoever appends.
     @ivar hints: of appends that are not dispatched yet.
     @ivar append_failures: how many drafts were refused or failed.
     @ivar appended_messages: how many messages were published.
@@ -161,7 +171,7 @@ class CommitLog:
         self.published_ms = 0
         self._positions = positions
         self._flags = flags
-        self._append_lock = append_lock
+        self.append_lock = append_lock
         self._wall_ms = wall_ms
         self._store_host = store_host
         self.limit(max_body)
@@ -184,7 +194,7 @@ class CommitLog:
 
     def append(self, drafts: Sequence[Draft]) -> None:
         """See L{rocketbroker.store.interfaces.IStore.append}."""
-        self._append_lock.acquire()
+        self.append_lock.acquire()
         try:
             store_ms = self._wall_ms()
             if self._flags.bits and not self._backoff.allows(store_ms):
@@ -205,13 +215,13 @@ class CommitLog:
             else:
                 self._publish(runs, store_ms)
         finally:
-            self._append_lock.release()
+            self.append_lock.release()
 
     def _reserve(self, drafts: Sequence[Draft]) -> list[Run]:
         """Give each draft its place in the log and its queue offset, or a status."""
         view = self._positions.view
         position: int = view[PUBLISHED]
-        segment = self._writable(position)
+        segment = self.writable(position)
         if segment is None:
             self._fail(drafts, self._no_segment())
             return []
@@ -248,7 +258,7 @@ class CommitLog:
                 if type(draft.parts) is Placed or not queue.usable:
                     self._without_hint = True
             if position + size > limit:
-                segment = self._writable(run.segment.end)
+                segment = self.writable(run.segment.end)
                 if segment is None:
                     self._fail((draft,), self._no_segment())
                     continue
@@ -277,7 +287,7 @@ class CommitLog:
             return []
         return runs
 
-    def _writable(self, position: int) -> Segment | None:
+    def writable(self, position: int) -> Segment | None:
         """The segment that is to hold C{position}; None if there is no room for it.
 
         As a rule it is the last one. After an append that failed when it had rolled, a
@@ -335,7 +345,13 @@ class CommitLog:
             # It has placed drafts, or some for batch queues. They are rare, and with
             # rules of their own: the dispatch reads them from the log.
             self._without_hint = False
-        elif len(self.hints) < MAX_HINTS and end - view[DISPATCHED] <= MAX_HINTED:
+        else:
+            self.keep(hint)
+
+    def keep(self, hint: Hint) -> None:
+        """Keep the hint of an append for the dispatch, unless that is far behind."""
+        view = self._positions.view
+        if len(self.hints) < MAX_HINTS and hint.end - view[DISPATCHED] <= MAX_HINTED:
             self.hints.append(hint)
 
     def _undo(self, runs: list[Run], status: int) -> None:
@@ -350,12 +366,9 @@ class CommitLog:
                 if type(draft.parts) is Placed:
                     retreat(draft.parts)
             self._fail(run.drafts, status)
-        published = view[PUBLISHED]
         view[APPENDING] = 0
-        # If this fails too, later appends overwrite it, or recovery reports it.
-        with contextlib.suppress(OSError):
-            for run in runs:
-                run.segment.cut(max(published, run.segment.start))
+        for run in runs:
+            self.cut_behind(run.segment)
 
     def _leave_bad_block(self) -> None:
         """Go on with the next segment, if the log ends in a block that the disk cannot
@@ -394,6 +407,20 @@ class CommitLog:
         for draft in drafts:
             draft.status = status
         self.append_failures += len(drafts)
+
+    def may_append(self, now_ms: int) -> bool:
+        """Whether the disk takes something now; this may try it again."""
+        return self._backoff.allows(now_ms)
+
+    def cut_behind(self, segment: Segment) -> None:
+        """Let zeros follow the published position, where an append has failed.
+
+        If this fails too, later appends overwrite what is there, or recovery reports
+        it.
+        """
+        published = self._positions.view[PUBLISHED]
+        with contextlib.suppress(OSError):
+            segment.cut(max(published, segment.start))
 
     # Room.
 

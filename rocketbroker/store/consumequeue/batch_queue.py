@@ -141,8 +141,9 @@ class BatchUnits:
             # There was no message.
             view[slot + MIN] = self.pending_base
         self._set_end(number + len(self.pending))
+        is_followed = view[slot + NEXT] == there
         view[slot + MAX] = after = self.pending_next
-        if view[slot + NEXT] < after:
+        if is_followed or view[slot + NEXT] < after:
             view[slot + NEXT] = after
 
     # The range of units that counts.

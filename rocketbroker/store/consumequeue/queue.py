@@ -204,8 +204,10 @@ class Queue:
             self.files.mark_unsynced(offset * SIZE, len(entries) * SIZE)
         else:
             self.files.write(offset * SIZE, b"".join(entries))
+        is_followed = view[slot + NEXT] == there
         view[slot + MAX] = after = offset + len(entries)
-        if view[slot + NEXT] < after:
+        if is_followed or view[slot + NEXT] < after:
+            # A slave's queue: nothing else is on its way into it.
             view[slot + NEXT] = after
         self.max_position = self.pending_end
 
@@ -249,6 +251,14 @@ class Queue:
     def read(self, offset: int, max_entries: int) -> bytes:
         """Entries from C{offset} on, to the end of one file at the most."""
         return self.files.read(offset * SIZE, max_entries * SIZE)
+
+    def entries(self, offset: int, max_entries: int) -> list[tuple[int, int, int]]:
+        """The same as numbers, of those that count."""
+        count = min(max_entries, self.max_offset - offset)
+        if offset < self.min_offset or count <= 0:
+            return []
+        blob = self.read(offset, count)
+        return [*ENTRY.iter_unpack(blob[: len(blob) // SIZE * SIZE])]
 
     # The range of entries that counts.
 

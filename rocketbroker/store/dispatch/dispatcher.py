@@ -125,11 +125,19 @@ class Dispatcher:
         dispatched_ms = self.dispatched_ms
         count = 0
         used = 0
+        is_copied = bool(hints) and hints[0].heads is not None
         for hint in hints:
             if hint.start != position or hint.end > limit or count >= max_records:
                 break
-            collect(hint.drafts, self._touched)
-            count += len(hint.drafts)
+            if (hint.heads is not None) is not is_copied:
+                break
+            if hint.heads is None:
+                collect(hint.drafts, self._touched)
+                count += len(hint.drafts)
+            else:
+                for head in hint.heads:
+                    self.add(head)
+                count += len(hint.heads)
             position = hint.end
             dispatched_ms = hint.store_ms
             used += 1
@@ -137,7 +145,7 @@ class Dispatcher:
             if not used:
                 end = min(limit, hints[0].start) if hints else limit
                 position, dispatched_ms = self._read(position, end, max_records)
-            else:
+            elif not is_copied:
                 self._set_times(used)
             arrivals = self.enter()
         except OSError as error:

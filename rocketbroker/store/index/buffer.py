@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from typing import final
 
+from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.writer import Hint
 from rocketbroker.store.index.file import Keys
 from rocketbroker.store.index.keys import codes_of
@@ -56,6 +57,11 @@ class Rows:
         self.prefixes += share.prefixes
         self.properties += share.properties
         self.positions.extend(share.positions)
+        if share.times:
+            self.times.extend(share.times)
+            self._spans(min(share.times))
+            self._spans(max(share.times))
+            return
         self.times += array("q", (share.store_ms,)) * len(share.positions)
         self._spans(share.store_ms)
 
@@ -77,14 +83,29 @@ class Rows:
 @final
 class Share:
     """The messages of one append, with no more than the index needs: it is kept until
-    the next step, and bodies would fill the memory that the next sends need at hand."""
+    the next step, and bodies would fill the memory that the next sends need at hand.
 
-    __slots__ = ("end", "positions", "prefixes", "properties", "start", "store_ms")
+    @ivar times: the store time of each; empty where all have that of the append.
+    """
+
+    __slots__ = (
+        "end",
+        "positions",
+        "prefixes",
+        "properties",
+        "start",
+        "store_ms",
+        "times",
+    )
 
     def __init__(self, hint: Hint, prefix: Callable[[str], int]) -> None:
         self.start = hint.start
         self.end = hint.end
         self.store_ms = hint.store_ms
+        self.times: list[int] = []
+        if hint.heads is not None:
+            self._copy(hint.heads, prefix)
+            return
         drafts = hint.drafts
         count = len(drafts)
         self.properties = [draft.properties for draft in drafts]
@@ -98,6 +119,16 @@ class Share:
             self.prefixes = [prefix(topics.pop())] * count
         else:
             self.prefixes = [prefix(draft.queue.topic) for draft in drafts]
+
+    def _copy(self, heads: list[RecordHead], prefix: Callable[[str], int]) -> None:
+        """The same of records that a master has stored."""
+        heads = [head for head in heads if head[5] & 12 != 12]
+        self.properties = [head[7] for head in heads]
+        self.positions = [head[0] for head in heads]
+        self.times = [head[6] for head in heads]
+        names = {head[2] for head in heads}
+        prefixes = {name: prefix(name.decode("utf-8", "replace")) for name in names}
+        self.prefixes = [prefixes[head[2]] for head in heads]
 
     def _select(self, drafts: list[Draft], prefix: Callable[[str], int]) -> None:
         """The same, where there may be batches, or messages that were rolled back."""

@@ -118,23 +118,26 @@ class Reading:
             options.rocketbroker_max_pull_bytes,
         )
 
+    def is_far(self, position: int) -> bool:
+        """Whether the log at a position may no longer be in memory."""
+        return bool(self._positions.view[PUBLISHED] - position > self._hot_bytes)
+
     def is_cold(self, queue: Queue, offset: int) -> bool:
         """See L{rocketbroker.store.interfaces.IStore.is_cold}."""
         view = self._positions.view
-        published = view[PUBLISHED]
-        if published - view[MIN_POSITION] <= self._hot_bytes:
+        if not self.is_far(view[MIN_POSITION]):
             return False
         at = max(offset, view[queue.slot + MIN])
         if offset >= view[queue.slot + MAX]:
             return False
         if queue.batch is not None:
             position: int = queue.batch.position_of(at)
-            return 0 <= position < published - self._hot_bytes
+            return position >= 0 and self.is_far(position)
         entry = queue.read(at, 1)
         if len(entry) < SIZE:
             return False
         position = _FIRST.unpack_from(entry)[0]
-        return bool(published - position > self._hot_bytes)
+        return self.is_far(position)
 
     def read(
         self,

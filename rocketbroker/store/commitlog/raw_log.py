@@ -1,0 +1,314 @@
+# -*- test-case-name: tests.store.commitlog.test_raw_log -*-
+"""The log as bytes: what a master sends its slaves, and what these store.
+
+A slave's log has the same bytes at the same positions as its master's, fillers
+included. Each record is looked at once, before it is written: whether it is one, whole,
+and of this position. The CRC of the body is left to readers, as a master whose disk has
+changed a byte is to be followed all the same. What the look finds is kept for dispatch
+and index, as is done with the drafts of an append, so they need not read the log.
+
+While records of a master are not dispatched, a queue's next offset is not known here:
+nothing else can be appended until they are.
+
+C{docs/facts/ha.md} 2 to 4; C{docs/facts/store.md} 3 and 4.3.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final, final
+
+from zope.interface import classImplements
+
+from rocketbroker.errors import ServiceNotAvailable, StoreError
+from rocketbroker.records.record_head import (
+    LEAST_SIZE,
+    MAGIC_V1,
+    MAGIC_V2,
+    RecordHead,
+    head_struct,
+    offset_of,
+)
+from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
+from rocketbroker.store.commitlog.batch_records import place_of
+from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
+from rocketbroker.store.commitlog.scanner import (
+    MAX_OFFSET,
+    NO_CRC,
+    Blank,
+    Broken,
+    parse,
+)
+from rocketbroker.store.commitlog.segments import Segment
+from rocketbroker.store.commitlog.writer import CommitLog, Hint
+from rocketbroker.store.raw_log import IRawLog
+from rocketbroker.store.running_flags import NOT_APPENDABLE, RunningFlags
+from rocketbroker.store.shared_positions import (
+    DISPATCHED,
+    FLUSHED,
+    MIN_POSITION,
+    PUBLISHED,
+    SharedPositions,
+)
+
+#: The fields of an ordinary record's head that are needed, up to the body's length.
+_HEAD: Final = head_struct(
+    0,
+    (
+        "size",
+        "magic",
+        "queue_id",
+        "queue_offset",
+        "position",
+        "sys_flag",
+        "store_ms",
+        "body_size",
+    ),
+)
+_HEAD_BYTES: Final = _HEAD.size
+_POSITION: Final = struct.Struct(">q")
+_POSITION_AT: Final = offset_of("position")
+_head_of: Final = tuple.__new__
+
+
+@final
+class RawLog:
+    """See L{IRawLog}."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        positions: SharedPositions,
+        flags: RunningFlags,
+        wall_ms: Callable[[], int],
+        is_far: Callable[[int], bool],
+    ) -> None:
+        """
+        @param is_far: whether a position is so far behind that its bytes are no longer
+            in memory.
+        """
+        self.is_open = False
+        self._log = log
+        self._segments = log.segments
+        self._positions = positions
+        self._flags = flags
+        self._wall_ms = wall_ms
+        self._is_far = is_far
+        self._end = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether records of a master are not dispatched yet."""
+        return bool(self._positions.view[DISPATCHED] < self._end)
+
+    # Reading.
+
+    def read(self, position: int, max_bytes: int) -> bytes:
+        """See L{IRawLog.read}."""
+        view = self._positions.view
+        end = view[PUBLISHED]
+        if not self.is_open or not view[MIN_POSITION] <= position < end:
+            return b""
+        segment = self._segments.find(position)
+        if segment is not None and segment.is_missing:
+            raise FileNotFoundError(f"{segment.path} is missing")
+        size = min(max_bytes, end - position)
+        return self._segments.read(position, size, self._is_far(position))
+
+    def is_cold(self, position: int) -> bool:
+        """See L{IRawLog.is_cold}."""
+        return self.is_open and self._is_far(position)
+
+    def truncate(self, position: int) -> None:
+        """See L{IRawLog.truncate}."""
+        raise StoreError("The log of an open store cannot be truncated yet.")
+
+    # Appending.
+
+    def append(self, position: int, data: bytes) -> int:
+        """See L{IRawLog.append}."""
+        with self._log.append_lock:
+            if not self.is_open:
+                raise ServiceNotAvailable("the store is closed")
+            if self._flags.bits and not self._log.may_append(self._wall_ms()):
+                reason = self._flags.reasons(NOT_APPENDABLE)
+                raise ServiceNotAvailable(reason or "the store is not writeable")
+            self._check_place(position)
+            taken = 0
+            while taken < len(data):
+                try:
+                    size = self._append(position + taken, data[taken:])
+                except (StoreError, ServiceNotAvailable):
+                    if taken:
+                        # The next call says so.
+                        break
+                    raise
+                if not size:
+                    break
+                taken += size
+            return taken
+
+    def _check_place(self, position: int) -> None:
+        """Whether bytes from a position on belong to the end of this log; an empty one
+        begins there, if a segment does.
+
+        @raise StoreError: they do not.
+        """
+        view = self._positions.view
+        published = view[PUBLISHED]
+        if position == published:
+            return
+        is_empty = published == self._segments.all[0].start == view[MIN_POSITION]
+        if not is_empty or position % self._segments.size or position < 0:
+            raise StoreError(
+                f"The master sends its log from position {position} on, and the log "
+                f"here ends at {published}."
+            )
+        try:
+            self._segments.begin_at(position)
+        except OSError as error:
+            self._log.refuse("no commit log segment can be made in {}", error)
+            raise ServiceNotAvailable(f"no segment: {error.strerror}") from error
+        for word in (PUBLISHED, MIN_POSITION, FLUSHED, DISPATCHED):
+            view[word] = position
+
+    def _append(self, position: int, data: bytes) -> int:
+        """Append records of one segment.
+
+        @return: how many bytes they are.
+        """
+        # Nothing is made for bytes that are refused, or too few.
+        end = position - position % self._segments.size + self._segments.size
+        heads, size = whole_records(data, position, end)
+        if not size:
+            return 0
+        segment = self._log.writable(position)
+        if segment is None:
+            raise ServiceNotAvailable("there is no room for another segment")
+        content = data if size == len(data) else data[:size]
+        self._write(segment, position, content)
+        view = self._positions.view
+        ms = heads[-1].store_ms if heads else self._log.published_ms
+        self._end = position + size
+        self._log.keep(Hint(position, position + size, ms, [], heads))
+        view[PUBLISHED] = position + size
+        self._log.published_ms = ms
+        self._log.appended_messages += len(heads) + _in_batches(heads)
+        filler = size - sum([head[1] for head in heads])
+        self._log.appended_bytes += size - filler
+        return size
+
+    def _write(self, segment: Segment, position: int, content: bytes) -> None:
+        try:
+            segment.file.pwrite(content, position - segment.start)
+        except OSError as error:
+            self._log.cut_behind(segment)
+            self._log.refuse("the commit log {} cannot be written", error)
+            raise ServiceNotAvailable(f"not written: {error.strerror}") from error
+
+
+def _in_batches(heads: list[RecordHead]) -> int:
+    """How many messages there are beyond the first of each record."""
+    batches = [head for head in heads if head[5] & INNER_BATCH]
+    places = [place for place in map(place_of, batches) if place is not None]
+    return sum(count - 1 for _, count in places)
+
+
+def whole_records(
+    data: bytes, position: int, segment_end: int
+) -> tuple[list[RecordHead], int]:
+    """The whole records that C{data} begins with.
+
+    @param position: where the first byte belongs.
+    @param segment_end: where its segment ends; nothing behind is looked at.
+    @return: the records, without fillers, and how many bytes they take, with them.
+    @raise StoreError: the first of them is none, and not one that is cut off.
+    """
+    heads: list[RecordHead] = []
+    add, unpack = heads.append, _HEAD.unpack_from
+    at = 0
+    end = min(len(data), segment_end - position)
+    last = end - LEAST_SIZE
+    while at <= last:
+        size, magic, number, offset, stated, flags, ms, length = unpack(data, at)
+        behind = at + size
+        topic = at + _HEAD_BYTES + length
+        if (
+            magic != MAGIC_V1
+            or stated != position + at
+            or flags & HOST_MASK
+            or length < 0
+            or not 0 <= offset <= MAX_OFFSET
+            or not topic + 3 <= behind <= end
+        ):
+            break
+        name_end = topic + 1 + data[topic]
+        properties = name_end + 2
+        if (
+            properties > behind
+            or properties + (data[name_end] << 8) + data[name_end + 1] != behind
+        ):
+            break
+        name, found = data[topic + 1 : name_end], data[properties:behind]
+        add(
+            _head_of(
+                RecordHead,
+                (stated, size, name, number, offset, flags, ms, found),
+            )
+        )
+        at = behind
+    # What is unusual is looked at again, by the rules that all readers have.
+    while at < end:
+        try:
+            head = parse(data[:end], at, position + at, NO_CRC)
+        except Blank:
+            left = segment_end - position - at
+            stated = FILLER.unpack_from(data, at)[0]
+            if stated != left:
+                _refuse(position + at, f"it is a filler of {stated} bytes", at)
+            elif len(data) - at >= left:
+                at += left
+            break
+        except Broken as error:
+            _check_cut(data[at:end], position + at, segment_end, str(error), at)
+            break
+        heads.append(head)
+        at += head.size
+    return heads, at
+
+
+def _check_cut(
+    data: bytes, position: int, segment_end: int, why: str, taken: int
+) -> None:
+    """Whether bytes that are no record may be the first ones of a record."""
+    if len(data) < FILLER_BYTES:
+        return
+    size, magic = FILLER.unpack_from(data)
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        _refuse(position, why, taken)
+    elif not LEAST_SIZE <= size <= segment_end - position:
+        _refuse(position, f"its size is {size}", taken)
+    elif size <= len(data):
+        _refuse(position, why, taken)
+    elif len(data) >= _POSITION_AT + _POSITION.size:
+        stated = _POSITION.unpack_from(data, _POSITION_AT)[0]
+        if stated != position:
+            _refuse(position, f"its position field is {stated}", taken)
+
+
+def _refuse(position: int, why: str, taken: int) -> None:
+    """Refuse what stands at a position, unless there are records before it: then these
+    come first.
+
+    @raise StoreError: there are none.
+    """
+    if not taken:
+        raise StoreError(
+            f"The master sends no record at position {position}: {why}. Both sides "
+            "need the same mappedFileSizeCommitLog, and a slave's log has to be one "
+            "that the master's has grown from."
+        )
+
+
+classImplements(RawLog, IRawLog)
