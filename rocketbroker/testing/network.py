@@ -71,6 +71,7 @@ class MemoryTransport:
         self._there = there
         self._unsent = bytearray()
         self._producer: Any = None
+        self._is_pulled = False
         self._producer_paused = False
         self._reading = True
         self.disconnecting = False
@@ -86,7 +87,9 @@ class MemoryTransport:
             return
         self._unsent += data
         producer = self._producer
-        if producer is not None and len(self._unsent) > self.bufferSize:
+        if self._is_pulled:
+            self._producer_paused = True
+        elif producer is not None and len(self._unsent) > self.bufferSize:
             self._producer_paused = True
             producer.pauseProducing()
         self._network.soon()
@@ -135,13 +138,19 @@ class MemoryTransport:
     # IConsumer and IPushProducer.
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Pause it when too much is unsent."""
-        assert streaming, "pull producers are not used here"
+        """Pause it when too much is unsent; or resume it whenever nothing is."""
+        if not self.connected:
+            producer.stopProducing()
+            return
         self._producer = producer
+        self._is_pulled = not streaming
+        if self._is_pulled:
+            producer.resumeProducing()
 
     def unregisterProducer(self) -> None:
         """It writes no more."""
         self._producer = None
+        self._is_pulled = self._producer_paused = False
 
     def pauseProducing(self) -> None:
         """Deliver nothing to this end."""
@@ -182,6 +191,9 @@ class MemoryTransport:
         """It is over."""
         if self.connected:
             self.connected = False
+            producer, self._producer = self._producer, None
+            if producer is not None:
+                producer.stopProducing()
             if self.protocol is not None:
                 self.protocol.connectionLost(_failure(reason))
 

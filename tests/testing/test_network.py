@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet import error
 from twisted.internet.interfaces import (
     IAddress,
     IConnector,
+    IConsumer,
     IListeningPort,
     IReactorTCP,
     IReactorTime,
@@ -112,6 +113,33 @@ class NetworkTests(SynchronousTestCase):
         self.transport(self.near).writeSequence([b"hel", b"lo"])
         self.network.settle()
         self.assertEqual(self.far.heard, [b"he", b"ll", b"o"])
+
+    def test_pulled(self) -> None:
+        """A pull producer is asked for more at once, and whenever all has moved."""
+
+        class Pulled:
+            asked: list[int]
+            stopped = 0
+
+            def resumeProducing(self) -> None:
+                self.asked.append(len(far.heard))
+                if len(self.asked) < 3:
+                    transport.write(b"ab")
+
+            def stopProducing(self) -> None:
+                self.stopped += 1
+
+        self.network.settle()
+        far, transport, producer = self.far, self.transport(self.near), Pulled()
+        producer.asked = []
+        self.network.max_bytes = 1
+        cast(IConsumer, transport).registerProducer(cast(Any, producer), False)
+        self.assertEqual(producer.asked, [0])
+        self.network.settle()
+        self.assertEqual(producer.asked, [0, 1, 3])
+        transport.abortConnection()
+        self.network.settle()
+        self.assertEqual(producer.stopped, 1)
 
     def test_loseConnection(self) -> None:
         """A close delivers what was written before it; both ends hear of it once."""
