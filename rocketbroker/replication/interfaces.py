@@ -8,9 +8,37 @@ stored there, not necessarily on its disk (C{docs/facts/ha.md}, trap 10).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 from zope.interface import Attribute, Interface
+
+from rocketbroker.store.raw_log import IRawLog
+
+T = TypeVar("T")
+
+
+class InThread(Protocol):
+    """Runs a blocking function in a worker, as C{deferToThread} does."""
+
+    def __call__(self, function: Callable[[], T], /) -> Deferred[T]:
+        """Run C{function}; fires in the reactor's thread with its result."""
+
+
+class ReplicatedStore(Protocol):
+    """The part of a store that replication uses."""
+
+    @property
+    def min_position(self) -> int:
+        """The start of the oldest segment."""
+
+    @property
+    def published_position(self) -> int:
+        """The end of the log."""
+
+    @property
+    def raw_log(self) -> IRawLog:
+        """The log as bytes."""
 
 
 class IReplica(Interface):
@@ -23,6 +51,7 @@ class IReplica(Interface):
     caught_up_ms: int = Attribute(
         "When it last had all that the master had, by the time of day."
     )
+    problem: str = Attribute("A sentence on why it is sent nothing now; or empty.")
 
     def is_in_sync(end: int) -> bool:
         """Whether it is less than haMaxGapNotInSync bytes behind C{end}."""

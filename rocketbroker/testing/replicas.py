@@ -26,6 +26,7 @@ class ScriptedReplica:
         self.sent = acked
         self.bytes_per_second = 0
         self.caught_up_ms = 0
+        self.problem = ""
         self._max_gap = max_gap
 
     def is_in_sync(self, end: int) -> bool:

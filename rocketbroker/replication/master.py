@@ -1,0 +1,411 @@
+# -*- test-case-name: tests.replication.test_master -*-
+"""The master's side of replication: a port, and the slaves that have connected to it.
+
+Each slave is served for itself, from the position that its first report asks for:
+
+  - New data goes out after the turn that appended it, as one read from memory and one
+    write to the socket.
+  - A slave that is behind gets large pieces, one at a time: the next is read when the
+    socket has taken the last. So a slow slave costs a piece of memory and nothing else;
+    nobody waits for it. Where the disk may have to work, a thread reads.
+  - One whose position is not in this log gets heartbeats, as RocketMQ has it; what is
+    wrong is in its C{problem} and in the log, and it counts as no copy.
+
+C{docs/facts/ha.md} 3 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast, final
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import (
+    IAddress,
+    IDelayedCall,
+    IListeningPort,
+    IReactorTime,
+    ITCPTransport,
+)
+from twisted.internet.protocol import Protocol, ServerFactory
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.remoting.addresses import address_text
+from rocketbroker.remoting.listener import cannot_listen
+from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.replication.interfaces import (
+    InThread,
+    IReplica,
+    IReplicaServer,
+    ReplicatedStore,
+)
+from rocketbroker.replication.outlet import Outlet
+from rocketbroker.replication.transfer_rate import TransferRate
+from rocketbroker.wire.hastream import ReportReader, frames
+
+#: How much of the log is read at once for a slave that is behind: so much waits in
+#: memory for its socket. Copying it takes half a millisecond.
+PIECE_BYTES: Final = 1 << 20
+
+#: What was appended last is in memory: it is not worth asking whether it is.
+WARM_BYTES: Final = 4 << 20
+
+#: How often each slave is looked at, at the least; RocketMQ does it as often.
+LOOK_SECONDS: Final = 1.0
+
+
+@final
+@implementer(IReplica)
+class Replica(Protocol):
+    """A slave that is connected.
+
+    @ivar problem: a sentence on why it is sent nothing now; or empty.
+    @ivar is_ahead: whether its log was longer than this one when it came.
+    """
+
+    _log = Logger()
+
+    def __init__(self, server: ReplicaServer) -> None:
+        self.address = ""
+        self.acked = -1
+        self.sent = -1
+        self.problem = ""
+        self.is_ahead = False
+        self._server = server
+        self._reports = ReportReader()
+        self._rate = TransferRate(server.clock.seconds)
+        self._outlet: Outlet
+        self._heard_at = self._wrote_at = server.clock.seconds()
+        self._is_reading = False
+        self._is_gone = False
+        self._held: IDelayedCall | None = None
+        self._had_all_ms = 0
+        self._mark: tuple[int, int] | None = None
+        self._logged = ""
+
+    @property
+    def bytes_per_second(self) -> int:
+        """What it was sent in the last whole second."""
+        return self._rate.last()
+
+    @property
+    def caught_up_ms(self) -> int:
+        """When it last had all that the master had, by the time of day."""
+        if self.counts and self.acked >= self._server.store.published_position:
+            return self._server.wall_ms()
+        return self._had_all_ms
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has reported what it has, and that belongs to this log."""
+        return self.acked >= 0 and not self.is_ahead
+
+    def is_in_sync(self, end: int) -> bool:
+        """Whether it is less than haMaxGapNotInSync bytes behind C{end}."""
+        gap = self._server.options.ha_max_gap_not_in_sync
+        return not self.is_ahead and end - self.acked < gap
+
+    # Called by the transport.
+
+    def connectionMade(self) -> None:
+        """It is there; it is sent nothing until it reports."""
+        transport = cast(ITCPTransport, self.transport)
+        transport.setTcpNoDelay(True)
+        peer = transport.getPeer()
+        self.address = address_text(peer.host, peer.port)
+        self._outlet = Outlet(transport, self.push)
+        self._server.joined(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        """It reports."""
+        self._heard_at = self._server.clock.seconds()
+        position = self._reports.feed(data)
+        if position is None or position < 0:
+            return
+        if self.sent < 0:
+            self._begin(position)
+        self.acked = position
+        mark = self._mark
+        if mark is not None and position >= mark[0]:
+            self._had_all_ms = mark[1]
+            self._mark = None
+        self._server.has_reported()
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        """It has gone."""
+        self._is_gone = True
+        if self._held is not None:
+            self._held.cancel()
+            self._held = None
+        self._log.info(
+            "The slave {address} has gone; it had the log up to {acked}.",
+            address=self.address,
+            acked=self.acked,
+        )
+        self._server.left(self)
+
+    # Sending.
+
+    def _begin(self, position: int) -> None:
+        """Its first report: it has all before C{position}, or nothing."""
+        server = self._server
+        end = server.store.published_position
+        if not position:
+            size = server.options.mapped_file_size_commit_log
+            position = end - end % size
+        self.sent = position
+        self._log.info(
+            "The slave {address} is connected; it is sent the log from {position} on.",
+            address=self.address,
+            position=position,
+        )
+        if position > end:
+            self.is_ahead = True
+            self._cannot(
+                f"The slave {self.address} has the log up to {position}, this broker "
+                f"only up to {end}: it is sent nothing."
+            )
+        else:
+            self.push()
+
+    def _cannot(self, problem: str) -> None:
+        """It is sent nothing for now; the log has it once."""
+        self.problem = problem
+        if problem != self._logged:
+            self._logged = problem
+            self._log.warn("{problem}", problem=problem)
+
+    def push(self) -> None:
+        """Send it some of what it lacks, if it takes something now."""
+        at, outlet = self.sent, self._outlet
+        if at < 0 or outlet.is_busy or self._is_reading or self.problem:
+            return
+        server = self._server
+        store = server.store
+        end = store.published_position
+        if end <= at or self._is_gone:
+            return
+        size = min(end - at, PIECE_BYTES)
+        if server.max_per_second:
+            size = min(size, server.max_per_second - self._rate.now())
+            if size <= 0:
+                self._hold()
+                return
+        if self._mark is None:
+            self._mark = (end, server.wall_ms())
+        try:
+            if end - at > WARM_BYTES and store.raw_log.is_cold(at):
+                self._is_reading = True
+                done = server.in_thread(lambda: store.raw_log.read(at, size))
+                done.addBoth(self._was_read).addErrback(self._failed)
+            else:
+                self._give(store.raw_log.read(at, size))
+        except OSError as error:
+            self._unreadable(error)
+
+    def _was_read(self, found: bytes | Failure) -> None:
+        """A thread has read what comes next, or could not."""
+        self._is_reading = False
+        if isinstance(found, Failure):
+            self._unreadable(found.getErrorMessage())
+        elif not self._is_gone:
+            self._give(found)
+
+    def _failed(self, failure: Failure) -> None:
+        self._log.failure("Sending to {peer} failed.", failure, peer=self.address)
+        cast(ITCPTransport, self.transport).abortConnection()
+
+    def _unreadable(self, error: object) -> None:
+        self._cannot(f"The log cannot be read for {self.address}: {error}")
+
+    def _give(self, log: bytes) -> None:
+        """Send these bytes of the log."""
+        server = self._server
+        if not log:
+            self._cannot(
+                f"The slave {self.address} needs the log from {self.sent} on, which "
+                f"begins at {server.store.min_position} here: it is sent nothing."
+            )
+            return
+        data = frames(self.sent, log, server.options.ha_transfer_batch_size)
+        self.sent += len(log)
+        self._wrote_at = server.clock.seconds()
+        self._rate.add(len(data))
+        self._outlet.write(data)
+        if self.sent < server.store.published_position and not self._outlet.is_busy:
+            server.appended()
+
+    def _hold(self) -> None:
+        """It was sent all that it may be sent in this second."""
+        if self._held is None:
+            self._held = self._server.clock.callLater(self._rate.rest(), self._release)
+
+    def _release(self) -> None:
+        self._held = None
+        self.push()
+
+    def look(self) -> None:
+        """Once a second: end a silent one, keep an idle one, try again what failed."""
+        server, options = self._server, self._server.options
+        now = server.clock.seconds()
+        if now - self._heard_at > options.ha_housekeeping_interval / 1000:
+            self._log.warn("The slave {address} is silent.", address=self.address)
+            cast(ITCPTransport, self.transport).abortConnection()
+            return
+        if self.problem and not self.is_ahead:
+            self.problem = ""
+            self.push()
+        idle = now - self._wrote_at > options.ha_send_heartbeat_interval / 1000
+        if idle and self.sent >= 0 and not self._outlet.is_busy:
+            self._wrote_at = now
+            data = frames(self.sent, b"", 1)
+            self._rate.add(len(data))
+            self._outlet.write(data)
+
+    def close(self) -> None:
+        """Let it go."""
+        transport = cast(ITCPTransport, self.transport)
+        if self._outlet.is_busy:
+            transport.abortConnection()
+        else:
+            transport.loseConnection()
+
+
+@final
+@implementer(IReplicaServer)
+class ReplicaServer(ServerFactory):
+    """The port of replication.
+
+    @ivar replicas: the slaves that are connected now.
+    @ivar max_per_second: how many bytes a slave is sent in a second; 0: any number.
+    """
+
+    noisy = False
+
+    def __init__(
+        self,
+        reactor: Any,
+        store: ReplicatedStore,
+        options: StoreOptions,
+        in_thread: InThread,
+        wall_ms: Callable[[], int],
+        interface: str = "",
+    ) -> None:
+        """
+        @param reactor: listens, and tells the time.
+        @param store: an open store, as soon as there is a slave.
+        @param in_thread: runs calls that may wait for the disk.
+        @param interface: where to listen; empty for everywhere.
+        """
+        self.clock: IReactorTime = reactor
+        self._reactor = reactor
+        self.store = store
+        self.options = options
+        self.in_thread = in_thread
+        self.wall_ms = wall_ms
+        self.replicas: list[Replica] = []
+        self.max_per_second = 0
+        if options.ha_flow_control_enable:
+            self.max_per_second = max(1, options.max_ha_transfer_byte_in_second)
+        self._interface = interface
+        self._port: IListeningPort | None = None
+        self._watchers: list[Callable[[], None]] = []
+        self._acks: list[int] | None = None
+        self._pushing: IDelayedCall | None = None
+        self._looking = PeriodicCall(self.clock, "look at slaves", self._look)
+        self._gone: list[Deferred[None]] = []
+
+    def listen(self, port: int) -> int:
+        """Accept slaves from now on; the port."""
+        try:
+            listening = self._reactor.listenTCP(
+                max(0, port), self, interface=self._interface
+            )
+        except CannotListenError as error:
+            cause = error.socketError
+            raise cannot_listen(self._interface, port, cause) from error
+        self._port = listening
+        heartbeat = self.options.ha_send_heartbeat_interval / 1000
+        self._looking.start(min(LOOK_SECONDS, heartbeat / 2))
+        address: Any = listening.getHost()
+        return int(address.port)
+
+    def buildProtocol(self, addr: IAddress | None) -> Replica:
+        """A slave has connected."""
+        return Replica(self)
+
+    def appended(self) -> None:
+        """Something was published: send it when this turn is over."""
+        if self.replicas and self._pushing is None:
+            self._pushing = self.clock.callLater(0, self._push)
+
+    def watch(self, reported: Callable[[], None]) -> None:
+        """Call C{reported} after reports of slaves, and after one has gone."""
+        self._watchers.append(reported)
+
+    def acked(self, copies: int) -> int:
+        """The position up to which the log is stored at least C{copies} times."""
+        acks = self._acks
+        if acks is None:
+            found = [each.acked for each in self.replicas if each.counts]
+            acks = self._acks = sorted(found, reverse=True)
+        return acks[copies - 2] if len(acks) > copies - 2 else -1
+
+    def in_sync(self, end: int) -> int:
+        """How many copies are in sync with C{end}, the master's included."""
+        return 1 + sum(each.is_in_sync(end) for each in self.replicas)
+
+    def stop(self) -> Deferred[None]:
+        """Accept no slave any more and let all go; fires when they are gone."""
+        self._looking.stop()
+        if self._pushing is not None:
+            self._pushing.cancel()
+            self._pushing = None
+        port, self._port = self._port, None
+        closed = maybeDeferred(lambda: port and port.stopListening())
+        for each in list(self.replicas):
+            each.close()
+        return closed.addCallback(lambda _: self._when_empty())
+
+    def _when_empty(self) -> Deferred[None]:
+        done: Deferred[None] = Deferred()
+        self._gone.append(done)
+        self._check_empty()
+        return done
+
+    def _check_empty(self) -> None:
+        if not self.replicas:
+            gone, self._gone = self._gone, []
+            for done in gone:
+                done.callback(None)
+
+    def _push(self) -> None:
+        self._pushing = None
+        for each in self.replicas:
+            each.push()
+
+    def _look(self) -> None:
+        for each in list(self.replicas):
+            each.look()
+
+    # Called by replicas.
+
+    def joined(self, replica: Replica) -> None:
+        """It is connected."""
+        self.replicas.append(replica)
+
+    def has_reported(self) -> None:
+        """A slave has reported."""
+        self._acks = None
+        for watcher in self._watchers:
+            watcher()
+
+    def left(self, replica: Replica) -> None:
+        """It has gone."""
+        self.replicas.remove(replica)
+        self.has_reported()
+        self._check_empty()
