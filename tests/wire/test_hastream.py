@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -80,7 +82,7 @@ class FrameTests(SynchronousTestCase):
         places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
         reader = FrameReader(5)
         found = b""
-        for begin, end in zip(places, places[1:], strict=False):
+        for begin, end in pairwise(places):
             position, log_bytes = reader.position, reader.feed(data[begin:end])
             assert position is not None
             self.assertEqual(reader.position, position + len(log_bytes))

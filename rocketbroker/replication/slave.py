@@ -1,0 +1,493 @@
+# -*- test-case-name: tests.replication.test_slave -*-
+"""The slave's side of replication: one connection, to the master that it follows.
+
+What comes is stored at once, in whole records; what is left of one waits for the rest
+of it. After each delivery of bytes the master is told how far the log is stored, as
+sends wait there for that.
+
+Joining
+=======
+
+The protocol has no way to ask whether two logs agree, and a slave of RocketMQ does not:
+it sends its end, and appends whatever follows. So a master that comes back as a slave,
+with messages that nobody else has, would put the new master's records behind them.
+
+A slave of this module asks for less than it lacks: from up to C{JOIN_BYTES} before its
+end. What the master sends for these must be what the log has, byte for byte, before
+anything is appended; a record says when it was stored and on which broker, so two that
+are equal are one, and so is all before them. If the master has not so much, its
+heartbeats tell where its log ends. Any master understands that: it was only asked for
+bytes. What does not agree is a C{problem}, which an operator has to decide.
+
+C{docs/facts/ha.md} 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final, cast, final
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import (
+    IAddress,
+    IConnector,
+    IDelayedCall,
+    IReactorTime,
+    ITCPTransport,
+)
+from twisted.internet.protocol import ClientFactory, Protocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.errors import (
+    BrokerError,
+    ConfigurationError,
+    RemoteProtocolError,
+    StoreError,
+)
+from rocketbroker.remoting.addresses import split_address
+from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.replication.interfaces import IMasterLink, ReplicatedStore
+from rocketbroker.replication.outlet import Outlet
+from rocketbroker.replication.transfer_rate import TransferRate
+from rocketbroker.wire.hastream import FrameReader, report
+
+#: From one attempt to follow to the next, and how long one to connect may take.
+RETRY_SECONDS: Final = 5.0
+
+#: How often the connection is looked at, at the least.
+LOOK_SECONDS: Final = 1.0
+
+#: How much of the end of the log is compared with the master's: as much as a frame
+#: brings. One record would do, but nobody can tell where the last one begins.
+JOIN_BYTES: Final = 32 << 10
+
+#: What may wait for the rest of a record: no frame of the remoting protocol is larger,
+#: so no message is.
+MAX_RECORD_BYTES: Final = 64 << 20
+
+_SIZE: Final = Struct(
+    ">i"  # of a record, or of what is left of a segment
+)
+
+
+class _Apart(Exception):
+    """The log of the master and this one do not agree; a sentence."""
+
+
+@final
+class _Join:
+    """The end of the log, as far as the master has not sent the same yet.
+
+    @ivar begin: where the master was asked to begin.
+    @ivar end: the end of the log.
+    """
+
+    __slots__ = ("_at", "_known", "begin", "end", "quiet_since")
+
+    def __init__(self, store: ReplicatedStore, segment_bytes: int) -> None:
+        """
+        @raise OSError: the log cannot be read.
+        """
+        end = store.published_position
+        first = (end - 1) // segment_bytes * segment_bytes
+        # A report of 0 would mean that there is no log at all.
+        begin = max(end - JOIN_BYTES, first, store.min_position, 1)
+        self.end = end
+        self.begin = min(begin, end)
+        self._known = b""
+        if self.begin < end:
+            # The start has just read the end of the log: no thread is needed.
+            self._known = store.raw_log.read(self.begin, end - self.begin)
+        self._at = 0
+        self.quiet_since: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the master has sent all of it."""
+        return self._at == len(self._known)
+
+    def take(self, log: bytes) -> bytes:
+        """Compare what the master sends.
+
+        @return: what is behind the end.
+        @raise _Apart: it differs.
+        """
+        self.quiet_since = None
+        size = min(len(log), len(self._known) - self._at)
+        own = self._known[self._at : self._at + size]
+        if own != log[:size]:
+            differs = next(n for n in range(size) if own[n] != log[n])
+            raise _Apart(
+                f"the logs differ at {self.begin + self._at + differs}, and this "
+                f"broker's ends at {self.end}"
+            )
+        self._at += size
+        return log[size:]
+
+    def heartbeat(self, now: float) -> None:
+        """The master has no more of it.
+
+        @raise _Apart: and will not have.
+        """
+        if self.quiet_since is None:
+            # It may have been sent before the report was read.
+            self.quiet_since = now
+        elif now - self.quiet_since >= LOOK_SECONDS:
+            ends = self.begin + self._at
+            if not self._at:
+                raise _Apart(
+                    f"the master has nothing at {ends}, and this broker's log ends at "
+                    f"{self.end}"
+                )
+            raise _Apart(
+                f"the master's log ends at {ends}, and this broker's at {self.end}"
+            )
+
+
+@final
+class _Stream(Protocol):
+    """One connection to the master.
+
+    @ivar has_joined: whether both logs agree at the end of this one.
+    """
+
+    def __init__(self, link: MasterLink) -> None:
+        self.has_joined = False
+        self._link = link
+        self._join: _Join | None = None
+        self._frames = FrameReader(None)
+        self._outlet: Outlet
+        self._rest = bytearray()
+        self._wanted = 0
+        self._reported = -1
+        self._heard_at = self._wrote_at = link.clock.seconds()
+
+    def connectionMade(self) -> None:
+        """Ask for the log, from a little before the end of this one."""
+        transport = cast(ITCPTransport, self.transport)
+        transport.setTcpNoDelay(True)
+        self._outlet = Outlet(transport, self._report_more)
+        link = self._link
+        try:
+            join = _Join(link.store, link.options.mapped_file_size_commit_log)
+        except OSError as error:
+            link.refused(self, f"this broker's log cannot be read: {error}")
+            return
+        if join.end:
+            self._frames = FrameReader(join.begin)
+        self._report(join.begin)
+        self._join = join
+        if join.is_over:
+            self._joined()
+
+    def dataReceived(self, data: bytes) -> None:
+        """The master sends."""
+        link = self._link
+        self._heard_at = link.clock.seconds()
+        link.heard(len(data))
+        try:
+            log = self._frames.feed(data)
+            if self._join is not None:
+                log = self._compared(self._join, log)
+            if log:
+                self._take(log)
+        except _Apart as error:
+            link.refused(
+                self,
+                f"{error}. If the master's messages are the ones to keep, cut this "
+                "broker's log off with `rocketbroker store truncate`",
+            )
+        except RemoteProtocolError as error:
+            link.refused(self, f"it sent {error}")
+        except (StoreError, BrokerError, OSError) as error:
+            link.refused(self, str(error))
+
+    def _compared(self, join: _Join, log: bytes) -> bytes:
+        """Compare the bytes of this log that the master sends; what is behind them."""
+        if log:
+            log = join.take(log)
+            if join.is_over:
+                self._joined()
+        elif self._frames.heartbeats:
+            self._frames.heartbeats = 0
+            join.heartbeat(self._heard_at)
+        return log
+
+    def _joined(self) -> None:
+        """What the master sends from now on belongs behind the end."""
+        assert self._join is not None
+        end = self._join.end
+        self._join = None
+        self.has_joined = True
+        self._link.joined(end)
+        if end > self._reported:
+            self._report(end)
+
+    def _take(self, log: bytes) -> None:
+        """Store what has come; report how far that is."""
+        rest = self._rest
+        if rest:
+            rest += log
+            if len(rest) < self._wanted:
+                return
+            log = bytes(rest)
+            rest.clear()
+        link = self._link
+        end = self._frames.position
+        assert end is not None
+        taken = link.store.raw_log.append(end - len(log), log)
+        if taken < len(log):
+            self._keep(log[taken:])
+        if taken:
+            position = end - len(log) + taken
+            self._report(position)
+            link.stored(taken)
+
+    def _keep(self, rest: bytes) -> None:
+        """Keep the beginning of a record."""
+        self._rest += rest
+        size = len(rest)
+        self._wanted = _SIZE.size
+        if size >= _SIZE.size:
+            self._wanted = max(size + 1, _SIZE.unpack_from(rest)[0])
+        if self._wanted > MAX_RECORD_BYTES:
+            raise RemoteProtocolError(f"a record of {self._wanted} bytes")
+
+    def _report(self, position: int) -> None:
+        """Tell how far the log is stored; later, if the last report is on its way."""
+        if self._outlet.is_busy:
+            return
+        self._reported = position
+        self._wrote_at = self._link.clock.seconds()
+        self._link.wrote()
+        self._outlet.write(report(position))
+
+    def _report_more(self) -> None:
+        """The last report is on its way: there may be more to tell by now."""
+        position = self._link.store.published_position
+        if self.has_joined and position > self._reported:
+            self._report(position)
+
+    def look(self) -> bool:
+        """Once a second: report again; whether the master was heard of late."""
+        options = self._link.options
+        now = self._link.clock.seconds()
+        if now - self._heard_at > options.ha_housekeeping_interval / 1000:
+            return False
+        idle = now - self._wrote_at > options.ha_send_heartbeat_interval / 1000
+        if idle:
+            self._report(self._reported)
+        return True
+
+    def close(self) -> None:
+        """End it; nothing that comes is stored any more."""
+        cast(ITCPTransport, self.transport).abortConnection()
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        """It is over."""
+        words = "" if reason is None else reason.getErrorMessage()
+        self._link.ended(self, words)
+
+
+@final
+class _Connecting(ClientFactory):
+    """One attempt to reach the master."""
+
+    noisy = False
+
+    def __init__(self, link: MasterLink) -> None:
+        self._link = link
+
+    def buildProtocol(self, addr: IAddress | None) -> Protocol | None:
+        """The master is there."""
+        return self._link.connected(self)
+
+    def clientConnectionFailed(self, connector: IConnector, reason: Failure) -> None:
+        """It is not."""
+        self._link.not_connected(self, reason.getErrorMessage())
+
+
+@final
+@implementer(IMasterLink)
+class MasterLink:
+    """Follows a master, for as long as it runs."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        reactor: Any,
+        store: ReplicatedStore,
+        options: StoreOptions,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """
+        @param reactor: connects, and tells the time.
+        @param store: an open store, once this has started; nobody else appends to it.
+        """
+        self.clock: IReactorTime = reactor
+        self.store = store
+        self.options = options
+        self.master: str | None = None
+        self.problem = ""
+        self.last_read_ms = 0
+        self.last_write_ms = 0
+        self.received = 0
+        self._reactor = reactor
+        self._wall_ms = wall_ms
+        self._rate = TransferRate(self.clock.seconds)
+        self._is_running = False
+        self._stream: _Stream | None = None
+        self._attempt: tuple[_Connecting, IConnector] | None = None
+        self._retry: IDelayedCall | None = None
+        self._looking = PeriodicCall(self.clock, "look at the master", self._look)
+        self._watchers: list[Callable[[], None]] = []
+        self._logged = ""
+
+    @property
+    def state(self) -> str:
+        """C{"READY"}, C{"TRANSFER"} or C{"SHUTDOWN"}."""
+        if not self._is_running:
+            return "SHUTDOWN"
+        return "READY" if self._stream is None else "TRANSFER"
+
+    @property
+    def bytes_per_second(self) -> int:
+        """What came in the last whole second."""
+        return self._rate.last()
+
+    def start(self) -> None:
+        """Follow, as soon as there is an address."""
+        if not self._is_running:
+            self._is_running = True
+            heartbeat = self.options.ha_send_heartbeat_interval / 1000
+            self._looking.start(min(LOOK_SECONDS, heartbeat / 2))
+            self._connect()
+
+    def follow(self, master: str | None) -> None:
+        """The master's HA address is this one from now on."""
+        if master == self.master:
+            return
+        self.master = master
+        self._drop()
+        self.problem = self._logged = ""
+        if self._is_running:
+            self._connect()
+
+    def watch(self, received: Callable[[], None]) -> None:
+        """Call C{received} after each append of what has come."""
+        self._watchers.append(received)
+
+    def stop(self) -> Deferred[None]:
+        """Let the master go; fires when nothing is stored any more."""
+        if self._is_running:
+            self._is_running = False
+            self._looking.stop()
+            self._drop()
+        return succeed(None)
+
+    def _drop(self) -> None:
+        """End whatever is under way."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt[1].disconnect()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def _connect(self) -> None:
+        self._retry = None
+        if self.master is None:
+            return
+        try:
+            host, port = split_address(self.master)
+        except ConfigurationError as error:
+            self._cannot(f"The master's HA address cannot be used: {error}")
+            return
+        connecting = _Connecting(self)
+        connector = self._reactor.connectTCP(host, port, connecting, RETRY_SECONDS)
+        self._attempt = (connecting, connector)
+
+    def _cannot(self, problem: str) -> None:
+        self.problem = problem
+        if problem != self._logged:
+            self._logged = problem
+            self._log.warn("{problem}", problem=problem)
+
+    def _try_again(self) -> None:
+        self._retry = self.clock.callLater(RETRY_SECONDS, self._connect)
+
+    def _look(self) -> None:
+        if self._stream is not None and not self._stream.look():
+            self._cannot(f"The master {self.master} is silent.")
+            self._drop()
+            self._connect()
+
+    # Called by attempts and connections.
+
+    def _is_current(self, connecting: _Connecting) -> bool:
+        attempt = self._attempt
+        return attempt is not None and attempt[0] is connecting
+
+    def connected(self, connecting: _Connecting) -> Protocol | None:
+        """The master has been reached; nothing if it is not wanted any more."""
+        if not self._is_current(connecting):
+            return None
+        self._attempt = None
+        self._stream = _Stream(self)
+        return self._stream
+
+    def not_connected(self, connecting: _Connecting, reason: str) -> None:
+        """The master could not be reached."""
+        if self._is_current(connecting):
+            self._attempt = None
+            self._cannot(f"Cannot connect to the master {self.master}: {reason}")
+            self._try_again()
+
+    def joined(self, end: int) -> None:
+        """The master's log agrees with this one at its end."""
+        self.problem = self._logged = ""
+        self._log.info(
+            "Following the master {master} from position {end} on.",
+            master=self.master,
+            end=end,
+        )
+
+    def refused(self, stream: _Stream, reason: str) -> None:
+        """What the master sends cannot be stored."""
+        if stream is self._stream:
+            self._cannot(
+                f"This broker does not follow the master {self.master}: {reason}."
+            )
+            stream.close()
+
+    def ended(self, stream: _Stream, reason: str) -> None:
+        """The connection is over."""
+        if stream is not self._stream:
+            return
+        self._stream = None
+        if not self.problem:
+            self._cannot(f"The connection to the master {self.master} ended: {reason}")
+        self._try_again()
+
+    def heard(self, size: int) -> None:
+        """Bytes came."""
+        self._rate.add(size)
+        self.last_read_ms = self._wall_ms()
+
+    def wrote(self) -> None:
+        """A report was sent."""
+        self.last_write_ms = self._wall_ms()
+
+    def stored(self, size: int) -> None:
+        """Bytes of the log were stored."""
+        self.received += size
+        for watcher in self._watchers:
+            watcher()
