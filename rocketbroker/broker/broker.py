@@ -23,6 +23,7 @@ from rocketbroker.broker.admin.administration import administration, runtime_inf
 from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
+from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.services import (
     CLIENTS,
     DIAGNOSIS,
@@ -57,6 +58,7 @@ class Broker(Parts):
     """A broker.
 
     @ivar runtime_info: its state in figures.
+    @ivar ha_status: how replication is.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -74,7 +76,10 @@ class Broker(Parts):
         self.vip = ResponderTable()
         self.runtime_info = runtime_info(self, env)
         administrators = (self.runtime_info, *administration(self, env))
-        for part in (*self.responders(), *administrators):
+        self.ha_status = HaStatus(
+            self.store, self.services, self.replica_server, self.master_link
+        )
+        for part in (*self.responders(), self.ha_status, *administrators):
             part.register(self.main)
             part.register(self.vip)
         self.pulling.register(self.main)

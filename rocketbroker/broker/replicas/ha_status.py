@@ -1,0 +1,112 @@
+# -*- test-case-name: tests.broker.replicas.test_ha_status -*-
+"""Requests 907 and 908: how replication is, for administrators.
+
+RocketMQ's figures (C{docs/facts/ha.md} 6), and three of ours besides, which its tools
+pass over: when a slave last had all, and of a slave the state of its link to the master
+and what is wrong with it.
+
+A slave has one more number, of which nothing depends: where its master's log ended when
+the master started. Request 908 sets it.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from rocketbroker.broker.json_bodies import with_body
+from rocketbroker.broker.services import Role, Services
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.replication.interfaces import IMasterLink, IReplica, IReplicaServer
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.wire.bodies.replicas import (
+    HAClientRuntimeInfo,
+    HAConnectionRuntimeInfo,
+    HARuntimeInfo,
+)
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.headers.namesrv import ResetMasterFlushOffsetHeader
+
+
+@final
+class HaStatus:
+    """Answers requests 907 and 908.
+
+    @ivar master_flush_offset: of a slave: where its master's log ended when the master
+        started, as far as it was told.
+    """
+
+    def __init__(
+        self,
+        store: IStore,
+        services: Services,
+        server: IReplicaServer,
+        link: IMasterLink,
+    ) -> None:
+        """
+        @param services: know the broker's role.
+        @param server: the master's side.
+        @param link: the slave's side.
+        """
+        self.master_flush_offset = 0
+        self._store = store
+        self._services = services
+        self._server = server
+        self._link = link
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        table.register(RequestCode.GET_BROKER_HA_STATUS, self.respond)
+        table.register(RequestCode.RESET_MASTER_FLUSH_OFFSET, self.reset)
+
+    def respond(self, connection: IConnection, request: Command) -> Command:
+        """Request 907."""
+        return with_body(request, self.info())
+
+    def reset(self, connection: IConnection, request: Command) -> Command:
+        """Request 908; a master has no such number, and answers all the same."""
+        header = ResetMasterFlushOffsetHeader.complete(request.ext)
+        if self._services.role is not Role.MASTER:
+            self.master_flush_offset = header.master_flush_offset
+        return response_to(request)
+
+    def info(self) -> HARuntimeInfo:
+        """How replication is."""
+        end = self._store.published_position
+        if self._services.role is Role.MASTER:
+            slaves = [connection_info(each, end) for each in self._server.replicas]
+            return HARuntimeInfo(
+                master=True,
+                master_commit_log_max_offset=end,
+                in_sync_slave_nums=sum(slave.in_sync for slave in slaves),
+                ha_connection_info=slaves,
+            )
+        link = self._link
+        return HARuntimeInfo(
+            ha_client_runtime_info=HAClientRuntimeInfo(
+                master_addr=link.master,
+                transferred_byte_in_second=link.bytes_per_second,
+                max_offset=end,
+                last_read_timestamp=link.last_read_ms,
+                last_write_timestamp=link.last_write_ms,
+                master_flush_offset=self.master_flush_offset,
+                state=link.state,
+                problem=link.problem,
+            )
+        )
+
+
+def connection_info(replica: IReplica, end: int) -> HAConnectionRuntimeInfo:
+    """One slave.
+
+    @param end: where the master's log ends.
+    """
+    return HAConnectionRuntimeInfo(
+        addr=replica.address,
+        slave_ack_offset=replica.acked,
+        diff=end - replica.acked,
+        in_sync=replica.is_in_sync(end),
+        transferred_byte_in_second=replica.bytes_per_second,
+        transfer_from_where=replica.sent,
+        caught_up_timestamp=replica.caught_up_ms,
+    )
