@@ -26,7 +26,6 @@ second.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
@@ -76,6 +75,7 @@ from scripts.scale_load import (
     memory,
     offered,
     pull_ext,
+    row_words,
     send_frame,
 )
 from tests.integration.servers import Cluster, free_base
@@ -370,28 +370,15 @@ ROWS: dict[str, Callable[[Serving, bool], Iterator[Figure]]] = {
 
 def main() -> int:
     """Measure the rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--kit")
-    parser.add_argument("--realtime", action="store_true")
-    parser.add_argument("rows", nargs="*", metavar="ROW", default=[])
-    words = parser.parse_args()
-    if unknown := set(words.rows) - ROWS.keys():
-        parser.error(f"no row {', '.join(sorted(unknown))}; they are {', '.join(ROWS)}")
-    rows = words.rows or [*ROWS]
-    if "disk" in rows and not os.access(THROTTLE, os.W_OK):
+    words = row_words(__doc__, ROWS)
+    if "disk" in words.rows and not os.access(THROTTLE, os.W_OK):
         print("The row disk needs root, and control groups (blkio) of version 1.")
         return 2
-    if words.realtime:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     brokers: dict[str, Serving] = {"rocketbroker": ours}
     if words.kit:
         brokers["Java"] = partial(java, words.kit)
     missed = 0
-    for row in rows:
+    for row in words.rows:
         for name, serving in brokers.items():
             print(f"{row}, {name}:", flush=True)
             for figure in ROWS[row](serving, words.quick):

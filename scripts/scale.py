@@ -16,8 +16,6 @@ by which only counts are judged, and no times.
 
 from __future__ import annotations
 
-import argparse
-import os
 import subprocess
 import sys
 import time
@@ -35,7 +33,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
 from scripts import scale_clients, scale_limits, scale_survival, scale_tables
-from scripts.scale_load import Figure, Scale
+from scripts.scale_load import Figure, Scale, row_words
 
 
 class Row(NamedTuple):
@@ -118,21 +116,9 @@ def shown(figure: Figure) -> str:
 
 def main() -> int:
     """Measure the rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--kit")
-    parser.add_argument("--realtime", action="store_true")
-    parser.add_argument("rows", nargs="*", metavar="ROW", default=[])
-    words = parser.parse_args()
-    if unknown := set(words.rows) - ROWS.keys():
-        parser.error(f"no row {', '.join(sorted(unknown))}; they are {', '.join(ROWS)}")
-    if words.realtime:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    words = row_words(__doc__, ROWS)
     scale = Scale(words.quick, words.kit)
-    missed = [name for name in words.rows or ROWS if not measured(name, scale)]
+    missed = [name for name in words.rows if not measured(name, scale)]
     print(f"missed: {', '.join(missed) or 'none'}")
     return len(missed)
 

@@ -6,6 +6,7 @@ of its own.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import multiprocessing
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,6 +66,41 @@ class Figure(NamedTuple):
         if self.bar is None or (quick and not self.exact):
             return True
         return self.value >= self.bar if self.least else self.value <= self.bar
+
+
+class RowWords(argparse.Namespace):
+    """The words of a command line that names rows.
+
+    @ivar rows: those to measure; all, if none is named.
+    @ivar kit: a kit.py that runs the Java broker.
+    """
+
+    rows: list[str]
+    quick: bool
+    kit: str | None
+    realtime: bool
+
+
+def row_words(description: str | None, known: Iterable[str]) -> RowWords:
+    """Read the command line, and obey C{--realtime}.
+
+    @param known: the names of the rows.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--kit")
+    parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("rows", nargs="*", metavar="ROW", default=[])
+    words = parser.parse_args(namespace=RowWords())
+    if unknown := sorted(set(words.rows) - {*known}):
+        parser.error(f"no row {', '.join(unknown)}; they are {', '.join(known)}")
+    words.rows = words.rows or [*known]
+    if words.realtime:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    return words
 
 
 class Target(NamedTuple):
