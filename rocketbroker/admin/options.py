@@ -24,7 +24,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rocketbroker.admin import contexts
-from rocketbroker.admin.cluster import Cluster
+from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.rows import FORMATS, Rows, flush
 from rocketbroker.admin.statuses import USAGE, Failure, explained
 from rocketbroker.blocking.client import Client
@@ -241,6 +241,18 @@ def confirm(question: str, yes: bool) -> None:
         raise Failure(f"{question}? Give --yes to do it: nobody can be asked.", USAGE)
     if not click.confirm(f"{question}?", err=True):
         raise Failure("Nothing was changed.")
+
+
+def report(
+    rows: Rows, kind: str, name: str, broker: Broker, outcome: str, dry_run: bool
+) -> None:
+    """Show a change on a broker.
+
+    @param kind: of what was changed.
+    @param outcome: what was done to it, or would be done.
+    """
+    row = {kind: name, "broker": broker.name, "address": broker.address}
+    rows.add("change", {**row, "outcome": f"to be {outcome}" if dry_run else outcome})
 
 
 def complete_topics(

@@ -66,7 +66,7 @@ def broker() -> None:
 @showing
 def broker_status(cluster: Cluster, rows: Rows, broker: str, every_value: bool) -> None:
     """Show how a broker is. BROKER is a name (its master is asked) or HOST:PORT."""
-    one = _one(cluster, broker)
+    one = cluster.one_broker(broker)
     info = brokers.runtime_info(cluster, one)
     if every_value:
         for name, value in sorted(info.items()):
@@ -103,7 +103,7 @@ def broker_status(cluster: Cluster, rows: Rows, broker: str, every_value: bool) 
 @showing
 def broker_services(cluster: Cluster, rows: Rows, broker: str) -> None:
     """Show what a rocketbroker does again and again, and when it last did."""
-    for row in brokers.services(cluster, _one(cluster, broker)):
+    for row in brokers.services(cluster, cluster.one_broker(broker)):
         last = row.get("lastRunTimestamp")
         took = row.get("lastRunMillis")
         rows.add(
@@ -228,7 +228,7 @@ def broker_reset_master_flush_offset(
     BROKER is the slave's HOST:PORT. Nothing depends on that number: 'broker replicas'
     and mqadmin's haStatus show it.
     """
-    one = _one(cluster, broker)
+    one = cluster.one_broker(broker)
     if one.broker_id == MASTER:
         raise Failure(f"{one.name} at {one.address} is a master: give a slave.", USAGE)
     confirm(f"Set the master's flush offset of {one.address} to {offset}", yes)
@@ -267,7 +267,7 @@ def broker_clean(
     ]
     if not wanted:
         raise Failure("Give --log, --queues or --topics.", USAGE)
-    one = _one(cluster, broker)
+    one = cluster.one_broker(broker)
     confirm(f"Remove expired files of {one.name}", yes)
     for code, name in wanted:
         cluster.ask(one.address, code)
@@ -280,7 +280,7 @@ def broker_clean(
 @showing
 def broker_settings(cluster: Cluster, rows: Rows, broker: str, pattern: str) -> None:
     """Show the settings in force whose names match PATTERN, as in '*flush*'."""
-    one = _one(cluster, broker)
+    one = cluster.one_broker(broker)
     found = [
         (name, value)
         for name, value in sorted(brokers.settings(cluster, one).items())
@@ -312,7 +312,7 @@ def broker_set(
     again: what counts is what it says afterwards.
     """
     wanted = brokers.parse_changes(changes)
-    one = _one(cluster, broker)
+    one = cluster.one_broker(broker)
     before = brokers.settings(cluster, one)
     for name in wanted:
         if name not in before:
@@ -341,7 +341,3 @@ def broker_set(
         )
     if any(after.get(name) != value for name, value in wanted.items()):
         raise Failure(f"{one.name} did not take all; its log says why.")
-
-
-def _one(cluster: Cluster, name: str) -> Broker:
-    return cluster.one_broker(name)

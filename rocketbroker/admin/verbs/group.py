@@ -19,6 +19,7 @@ from rocketbroker.admin.options import (
     YES,
     changing,
     confirm,
+    report,
     showing,
 )
 from rocketbroker.admin.requests import groups, topics
@@ -186,7 +187,7 @@ def _summary(
         "type": _type_of(party),
         "topics": len({n for n in topic_names if not names.is_retry_topic(n)}),
         "lag": sum(lag(offsets) for _, offsets in tables),
-        "tps": round(sum(one.consume_tps for one in stats), 1),
+        "tps": round(sum((one.consume_tps for one in stats), 0.0), 1),
         "last_consumed": Moment(
             max((offsets.last_timestamp for _, offsets in tables), default=0)
         ),
@@ -340,7 +341,7 @@ def group_create(
     for master in masters:
         if not dry_run:
             groups.put(cluster, master, config)
-        _report(rows, group, master, "created", dry_run)
+        report(rows, "group", group, master, "created", dry_run)
 
 
 @group.command("update")
@@ -368,11 +369,11 @@ def group_update(
         is_there = True
         config = _changed(before, wanted)
         if config == before:
-            _report(rows, group, master, "unchanged", False)
+            report(rows, "group", group, master, "unchanged", False)
             continue
         if not dry_run:
             groups.put(cluster, master, config)
-        _report(rows, group, master, "changed", dry_run)
+        report(rows, "group", group, master, "changed", dry_run)
     if not is_there:
         raise SubscriptionGroupNotExist(f"There is no group {group}")
 
@@ -426,7 +427,7 @@ def group_delete(
     for master in masters:
         if not dry_run:
             groups.delete(cluster, master, group, not keep_offsets)
-        _report(rows, group, master, "deleted", dry_run)
+        report(rows, "group", group, master, "deleted", dry_run)
         for name in own_topics if with_topics and not dry_run else ():
             topics.delete(cluster, master, name)
     if with_topics and not dry_run:
@@ -440,17 +441,3 @@ def _changed(
 ) -> SubscriptionGroupConfig:
     given = {name: wanted[name] for name in _SETTINGS if wanted[name] is not None}
     return attrs.evolve(config, **given)
-
-
-def _report(
-    rows: Rows, group: str, broker: Broker, outcome: str, dry_run: bool
-) -> None:
-    rows.add(
-        "change",
-        {
-            "group": group,
-            "broker": broker.name,
-            "address": broker.address,
-            "outcome": f"to be {outcome}" if dry_run else outcome,
-        },
-    )

@@ -19,6 +19,7 @@ from rocketbroker.admin.options import (
 from rocketbroker.admin.requests import brokers, groups
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import Failure, NotThere
+from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import ConfigurationError, SubscriptionGroupNotExist
 
 
@@ -105,17 +106,7 @@ def offset_set(
         client.commit_offset(queue, group, number)
         if not is_old:
             groups.reset(cluster, master, group, topic, 0, queue.queue_id, number)
-    rows.add(
-        "queue",
-        {
-            "topic": topic,
-            "broker": queue.broker,
-            "queue": queue.queue_id,
-            "before": before,
-            "after": number,
-            "outcome": "to be set" if dry_run else "set",
-        },
-    )
+    rows.add("queue", _row(queue, before, number, dry_run))
 
 
 @offset.command("clone")
@@ -149,14 +140,18 @@ def offset_clone(
     for queue, found, before in steps:
         if not dry_run:
             client.commit_offset(queue, target, found)
-        rows.add(
-            "queue",
-            {
-                "topic": topic,
-                "broker": queue.broker,
-                "queue": queue.queue_id,
-                "before": before,
-                "after": found,
-                "outcome": "to be set" if dry_run else "set",
-            },
-        )
+        rows.add("queue", _row(queue, before, found, dry_run))
+
+
+def _row(
+    queue: MessageQueue, before: int | None, after: int, dry_run: bool
+) -> dict[str, object]:
+    """What was done, or would be done, to a group's offset."""
+    return {
+        "topic": queue.topic,
+        "broker": queue.broker,
+        "queue": queue.queue_id,
+        "before": before,
+        "after": after,
+        "outcome": "to be set" if dry_run else "set",
+    }

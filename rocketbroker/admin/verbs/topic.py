@@ -11,7 +11,15 @@ import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment
-from rocketbroker.admin.options import DRY_RUN, TOPIC, YES, changing, confirm, showing
+from rocketbroker.admin.options import (
+    DRY_RUN,
+    TOPIC,
+    YES,
+    changing,
+    confirm,
+    report,
+    showing,
+)
 from rocketbroker.admin.requests import topics
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
@@ -202,7 +210,7 @@ def topic_create(
     for master in masters:
         if not dry_run:
             topics.put(cluster, master, config, changes)
-        _report(rows, topic, master, "created", dry_run)
+        report(rows, "topic", topic, master, "created", dry_run)
     if not dry_run:
         brokers = {master.name for master in masters}
         cluster.client.wait_for_topic(topic, brokers, TOPIC_SECONDS)
@@ -244,7 +252,7 @@ def topic_update(
         is_there = True
         config = _changed(before, wanted)
         if config == before and not changes:
-            _report(rows, topic, master, "unchanged", False)
+            report(rows, "topic", topic, master, "unchanged", False)
             continue
         if config.read_queue_nums < before.read_queue_nums and not dry_run:
             confirm(
@@ -254,7 +262,7 @@ def topic_update(
             )
         if not dry_run:
             topics.put(cluster, master, config, changes)
-        _report(rows, topic, master, "changed", dry_run)
+        report(rows, "topic", topic, master, "changed", dry_run)
     if not is_there:
         raise TopicNotExist(f"There is no topic {topic}")
 
@@ -288,7 +296,7 @@ def topic_delete(
     for one in brokers:
         if not dry_run:
             topics.delete(cluster, one, topic)
-        _report(rows, topic, one, "deleted", dry_run)
+        report(rows, "topic", topic, one, "deleted", dry_run)
     for name_server in cluster.name_servers if not dry_run else ():
         topics.forget(cluster, name_server, topic, in_cluster)
 
@@ -334,17 +342,3 @@ def _attribute_changes(wanted: dict[str, Any]) -> dict[str, str | None]:
     if wanted.get("message_type"):
         changes[topics.MESSAGE_TYPE] = wanted["message_type"].upper()
     return changes
-
-
-def _report(
-    rows: Rows, topic: str, broker: Broker, outcome: str, dry_run: bool
-) -> None:
-    rows.add(
-        "change",
-        {
-            "topic": topic,
-            "broker": broker.name,
-            "address": broker.address,
-            "outcome": f"to be {outcome}" if dry_run else outcome,
-        },
-    )
