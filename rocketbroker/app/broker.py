@@ -23,8 +23,8 @@ from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess
-from rocketbroker.app.replication import NoMaster, NoReplicas
 from rocketbroker.app.steadiness import time_timers
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.config.addresses import check_host
@@ -42,6 +42,9 @@ from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.hub import hub_of
 from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.replication.master import ReplicaServer
+from rocketbroker.replication.slave import MasterLink
+from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
@@ -223,8 +226,8 @@ class BrokerService(LoggedService):
                 wall_ms,
             ),
             followers_of(settings, reactor),
-            lambda store, in_thread: NoReplicas(),
-            lambda store, in_thread: NoMaster(),
+            self._replica_server,
+            self._master_link,
         )
         self.broker = Broker(environment, settings, self.port)
         self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)
@@ -246,6 +249,14 @@ class BrokerService(LoggedService):
                 server.stop()
             store.close()
             raise
+
+    def _replica_server(self, store: IStore, in_thread: InThread) -> ReplicaServer:
+        options, host = self.settings.store, self.settings.server.bind_address
+        reactor = self._reactor
+        return ReplicaServer(reactor, store, options, in_thread, wall_ms, host)
+
+    def _master_link(self, store: IStore, in_thread: InThread) -> MasterLink:
+        return MasterLink(self._reactor, store, self.settings.store, wall_ms)
 
     def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
         """Run C{function} in the reactor's thread pool."""
