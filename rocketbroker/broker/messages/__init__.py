@@ -3,5 +3,6 @@
 
 - L{delay_messages}: messages with a delay level. L{transaction_messages}: half and op
   messages. L{outer_batch}, L{inner_batch}: batches. L{lmq}: messages in LMQs.
+- L{escaped}: messages that go to another broker.
 - L{message_types}: the type of a message in metrics.
 """

@@ -3,9 +3,10 @@
 
 Clients tell every broker all their subscriptions, so that in a cluster most brokers
 hear of topics that they do not have. The diagnosis of groups asks here whether another
-broker has such a topic, and clients that leave the allocation to the broker ask for the
-queues of all brokers. Either may ask as often as it likes: an answer holds for
-L{ANSWER_SECONDS}, as long as a client keeps a route.
+broker has such a topic, clients that leave the allocation to the broker ask for the
+queues of all brokers, and an acting master for brokers that take messages in its place.
+Each may ask as often as it likes: an answer holds for L{ANSWER_SECONDS}, as long as a
+client keeps a route.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ class _Route:
     """The last answers about one topic.
 
     @ivar is_there: whether the name servers know it.
-    @ivar queues: its queues, as they were when it was there for the last time.
+    @ivar route: as it was when it was there for the last time.
     @ivar at: when the last answer came.
     """
 
-    __slots__ = ("at", "is_there", "queues")
+    __slots__ = ("at", "is_there", "route")
 
-    def __init__(self, is_there: bool, queues: Sequence[QueueData], at: float) -> None:
+    def __init__(self, is_there: bool, route: TopicRouteData, at: float) -> None:
         self.is_there = is_there
-        self.queues = queues
+        self.route = route
         self.at = at
 
 
@@ -91,7 +92,7 @@ class RouteCache:
         if known is None:
             return None
         return known.is_there and any(
-            data.broker_name != self._broker_name for data in known.queues
+            data.broker_name != self._broker_name for data in known.route.queue_datas
         )
 
     def may_appear(self, topic: str) -> bool:
@@ -105,11 +106,20 @@ class RouteCache:
         the queues heard last are returned: without any, consumers would stand still
         whenever a name server starts anew.
         """
+        route = await self.route(topic)
+        return () if route is None else route.queue_datas
+
+    async def route(self, topic: str) -> TopicRouteData | None:
+        """The whole route, like L{queues}; None if the topic was never heard of."""
         known = self._known.get(topic)
         if known is None or not known.is_there or not self._is_fresh(known):
             await self._ask(topic)
             known = self._known.get(topic)
-        return () if known is None else known.queues
+        return None if known is None else known.route
+
+    def forget(self, topic: str) -> None:
+        """Ask anew when the route is needed again: a broker of it did not answer."""
+        self._known.pop(topic, None)
 
     def _is_fresh(self, known: _Route | None) -> bool:
         return known is not None and self._seconds() - known.at < ANSWER_SECONDS
@@ -125,13 +135,13 @@ class RouteCache:
             except RocketbrokerError:
                 continue
             else:
-                self._keep(topic, True, route.queue_datas)
+                self._keep(topic, True, route)
                 return
         if answered:
             known = self._known.get(topic)
-            self._keep(topic, False, () if known is None else known.queues)
+            self._keep(topic, False, TopicRouteData() if known is None else known.route)
 
-    def _keep(self, topic: str, is_there: bool, queues: Sequence[QueueData]) -> None:
+    def _keep(self, topic: str, is_there: bool, route: TopicRouteData) -> None:
         if topic not in self._known and len(self._known) >= MAX_KNOWN:
             self._known.clear()
-        self._known[topic] = _Route(is_there, queues, self._seconds())
+        self._known[topic] = _Route(is_there, route, self._seconds())

@@ -10,4 +10,5 @@ column of the table in L{rocketbroker.broker.services}.
 - L{pre_online}: what a broker does before name servers hear of it.
 - L{reverse_sync}: what a master that comes back takes over from its slaves.
 - L{ha_status}: requests 907 and 908.
+- L{escape_bridge}: sends to other brokers what a slave may not store.
 """

@@ -163,4 +163,4 @@ class QueuesTests(RouteCacheCase):
         found = self.queues()
         self.answer(TopicNotExist("T"))
         self.answer(TopicNotExist("T"))
-        self.assertEqual(self.successResultOf(found), ())
+        self.assertEqual(list(self.successResultOf(found)), [])

@@ -1,0 +1,86 @@
+# -*- test-case-name: tests.broker.messages.test_escaped -*-
+"""Messages of a slave's log that go to another broker, as a producer would send them.
+
+A delayed message goes to its real topic without its delay, else it would be delayed
+once more. A half message becomes what its producer has sent, so that the broker that
+takes it makes its own half of it, and asks the producer itself. Neither waits for disks
+or copies there (WAIT=false).
+
+C{docs/facts/ha.md} 14.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import attrs
+
+from rocketbroker.broker.messages.delay_messages import TIMER_NAMES, destination
+from rocketbroker.records.properties import (
+    CRC32,
+    DELAY,
+    PREPARED_QUEUE_OFFSET,
+    REAL_QUEUE_ID,
+    TRANSACTION_CHECK_TIMES,
+    TRANSACTION_PREPARED,
+    WAIT,
+    encode,
+)
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.records.sysflags import HOST_MASK, with_transaction_type
+from rocketbroker.records.sysflags import TRANSACTION_PREPARED as PREPARED_TYPE
+
+#: What says how a delayed message has waited.
+_DELAYS: Final = (DELAY, *TIMER_NAMES)
+
+#: What says of which half a message is made; the other broker notes its own.
+_HALF: Final = (PREPARED_QUEUE_OFFSET, TRANSACTION_CHECK_TIMES, REAL_QUEUE_ID)
+
+
+@final
+@attrs.frozen(eq=False)
+class Escaped:
+    """A message on its way to another broker.
+
+    @ivar topic: where it belongs.
+    @ivar queue_id: the queue that it had here.
+    @ivar properties: its properties.
+    @ivar sys_flag: without the bits of hosts.
+    @ivar message: the rest, as stored here.
+    """
+
+    topic: str
+    queue_id: int
+    properties: dict[str, str]
+    sys_flag: int
+    message: StoredMessage
+
+    @property
+    def property_text(self) -> str:
+        """The properties as a send carries them."""
+        return encode(self.properties).decode()
+
+
+def due_message(message: StoredMessage) -> Escaped:
+    """A delayed message that is due."""
+    return _escaped(message, _DELAYS, message.sys_flag & ~HOST_MASK)
+
+
+def half_message(half: StoredMessage) -> Escaped:
+    """A half message, as its producer has sent it."""
+    sys_flag = with_transaction_type(half.sys_flag & ~HOST_MASK, PREPARED_TYPE)
+    escaped = _escaped(half, _HALF, sys_flag)
+    escaped.properties[TRANSACTION_PREPARED] = "true"
+    return escaped
+
+
+def _escaped(
+    message: StoredMessage, left_out: tuple[str, ...], sys_flag: int
+) -> Escaped:
+    place = destination(message)
+    assert place is not None
+    own = dict(message.properties)
+    for name in (CRC32, *left_out):
+        own.pop(name, None)
+    own[WAIT] = "false"
+    return Escaped(*place, own, sys_flag, message)
