@@ -23,7 +23,6 @@ from rocketbroker.config.unsupported import (
     BROKER,
     SERVER,
     check_identity,
-    check_replicas,
     check_supported,
 )
 
@@ -134,7 +133,6 @@ class BrokerSettings:
         store = StoreOptions.from_properties(properties, source, ha_listen_port=0)
         check_supported(properties, source, (*SERVER, *BROKER))
         check_identity(store.broker_role, broker.broker_id, source)
-        check_replicas(store.broker_role, store.in_sync_replicas, source)
         address, reason = advertised_address(
             server.bind_address, machine.local_address(), machine.ipv4_addresses()
         )

@@ -151,6 +151,9 @@ class StoreOptions(KeyedOptions):
         "auto_message_version_on_topic_len": "allow topics of more than 127 bytes",
         "total_replicas": "copies there should be, for lockInStrictMode",
         "in_sync_replicas": "copies that SYNC_MASTER waits for, this one included",
+        "min_in_sync_replicas": "with enableAutoInSyncReplicas, how many are enough",
+        "enable_auto_in_sync_replicas": "with enableSlaveActingMaster, wait for as "
+        "many as there are, at most inSyncReplicas",
         "timer_wheel_enable": "report the progress of timers",
         "enable_consume_queue_ext": "keep filters in an extension of the queues",
         "mapped_file_size_consume_queue_ext": "size of a file of the extension",
@@ -364,10 +367,10 @@ class StoreOptions(KeyedOptions):
     max_async_put_message_requests: int = 5000
     pull_batch_max_message_count: int = 160
     total_replicas: int = running(1)
-    in_sync_replicas: int = 1
-    min_in_sync_replicas: int = 1
+    in_sync_replicas: int = running(1)
+    min_in_sync_replicas: int = running(1)
     all_ack_in_sync_state_set: bool = False
-    enable_auto_in_sync_replicas: bool = False
+    enable_auto_in_sync_replicas: bool = running(False)
     ha_flow_control_enable: bool = False
     max_ha_transfer_byte_in_second: int = 104857600
     ha_max_time_slave_not_catchup: int = 15000

@@ -108,18 +108,6 @@ def check_supported(
             raise ConfigurationError(f"{source}: {key} cannot be {text!r}: {reason}.")
 
 
-def check_replicas(broker_role: str, in_sync_replicas: int, source: str) -> None:
-    """Refuse a master that is to wait for copies which nobody makes.
-
-    @raise ConfigurationError: one sentence.
-    """
-    if broker_role == "SYNC_MASTER" and in_sync_replicas > 1:
-        raise ConfigurationError(
-            f"{source}: inSyncReplicas cannot be {in_sync_replicas} with SYNC_MASTER: "
-            f"replicas are not supported yet, and there would be one copy only."
-        )
-
-
 def check_identity(broker_role: str, broker_id: int, source: str) -> None:
     """Refuse a slave that has the master's id.
 

@@ -65,15 +65,3 @@ class UnsupportedTests(SynchronousTestCase):
                 ConfigurationError, NamesrvSettings.from_properties, {key: text}, "f"
             )
             self.assertTrue(str(error).startswith(f"f: {key} cannot be {text!r}: "))
-
-    def test_replicas(self) -> None:
-        """A synchronous master waits for itself only, so no copy can be asked for."""
-        self.assertEqual(
-            self.refusal({"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"}),
-            "f: inSyncReplicas cannot be 2 with SYNC_MASTER: replicas are not "
-            "supported yet, and there would be one copy only.",
-        )
-        for role, count in (("SYNC_MASTER", "1"), ("ASYNC_MASTER", "2")):
-            BrokerSettings.from_properties(
-                {"brokerRole": role, "inSyncReplicas": count}
-            )
