@@ -83,6 +83,12 @@ class MessageIllegal(BrokerError):
     code = 13
 
 
+class SlaveNotAvailable(BrokerError):
+    """SLAVE_NOT_AVAILABLE: this broker is a slave, and only a master does that."""
+
+    code = 11
+
+
 class ServiceNotAvailable(BrokerError):
     """SERVICE_NOT_AVAILABLE: the store does not take messages now."""
 

@@ -8,8 +8,6 @@ L{rocketbroker.broker.admin.administration}.
 
 from __future__ import annotations
 
-from typing import Final
-
 from rocketbroker.broker.clients.consumer_info import ConsumerInfo
 from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
@@ -38,12 +36,12 @@ from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.registration.registration import Registration
 from rocketbroker.broker.registration.route_cache import RouteCache
+from rocketbroker.broker.replicas.ack_rule import AckRule
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.schedule_service import ScheduleService
 from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import DeadLetters
-from rocketbroker.broker.send.overload import Overload
 from rocketbroker.broker.send.reply import Replies
 from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.send.send_back import SendBack
@@ -53,16 +51,13 @@ from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
 from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.broker.storage.group_commit import GroupCommit
-from rocketbroker.broker.storage.log_subscribers import LogSubscribers
+from rocketbroker.broker.storage.log_subscribers import SUBSCRIBERS, LogSubscribers
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.wire.codes import RequestCode
-
-#: The file of the subscribers' positions, in the folder of the tables.
-SUBSCRIBERS: Final = "dispatchFollowers.json"
 
 
 class Parts:
@@ -255,8 +250,12 @@ class Parts:
         self.batcher = AppendBatcher(
             store,
             self.group_commit,
-            Overload(store, self.group_commit, settings, clock.seconds),
-            settings.store.max_message_size,
+            AckRule(
+                settings,
+                self.replica_server.in_sync,
+                lambda: self.settings.store.total_replicas,
+            ),
+            settings,
             self.scheduler.appended,
             clock.seconds,
         )

@@ -110,7 +110,7 @@ def add_store(samples: Samples, broker: Broker) -> None:
         samples.counter(
             "rocketbroker_sends_refused_total",
             "sends refused: too many wait, the disk is slow, the message is too long, "
-            "or the store takes none",
+            "the store takes none, or there would be too few copies",
             count,
             reason=reason,
         )

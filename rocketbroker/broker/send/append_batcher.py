@@ -2,8 +2,8 @@
 """Makes one append of a turn's sends, and answers them.
 
 Senders add drafts; L{AppendBatcher.flush}, at the end of each turn, appends all of them
-at once. Drafts that need not wait for the disk are answered in one loop; the others
-wait in L{GroupCommit}. A draft's context says how it is answered:
+at once. Drafts that need not wait for the disk or for copies are answered in one loop;
+the others wait in L{GroupCommit}. A draft's context says how it is answered:
 
   - a L{Quick} tuple: the template of its queue, straight to its connection. All
     ordinary sends have it; it costs half a microsecond and allocates no object but the
@@ -11,7 +11,10 @@ wait in L{GroupCommit}. A draft's context says how it is answered:
   - a function, called with the draft and the response code: all others.
 
 When the disk cannot follow, a send is answered with SYSTEM_BUSY before a draft is made,
-so that the client tries another broker: L{Overload}.
+so that the client tries another broker: L{Overload}. A slave has the master's log, and
+no message of its own gets into it: sends are answered with SERVICE_NOT_AVAILABLE, also
+before anything is made. (RocketMQ answers with SYSTEM_BUSY, or so if the slave may act
+as master; clients do the same with either.)
 
 C{docs/facts/broker.md} 7, 10.5 has statuses and remarks.
 """
@@ -25,6 +28,11 @@ from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
+from rocketbroker.broker.replicas.ack_rule import (
+    IN_SYNC_REPLICAS_NOT_ENOUGH,
+    NOT_ENOUGH,
+    AckRule,
+)
 from rocketbroker.broker.send.overload import (
     APPEND_STALLED,
     FLUSH_STALLED,
@@ -32,6 +40,7 @@ from rocketbroker.broker.send.overload import (
     UNFLUSHED,
     Overload,
 )
+from rocketbroker.broker.services import Role, role_of
 from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -143,9 +152,11 @@ class QueueSends:
 
 
 #: Why a send is turned away, besides the reasons of L{Overload}: the message is too
-#: long; the store takes none, as its disk is full, say.
+#: long; the store takes none, as its disk is full, say, or this is a slave; it would
+#: not have enough copies.
 ILLEGAL: Final = "illegal"
 UNAVAILABLE: Final = "unavailable"
+TOO_FEW_COPIES: Final = "too_few_copies"
 REASONS: Final = (
     OVERLOADED,
     FLUSH_STALLED,
@@ -153,11 +164,13 @@ REASONS: Final = (
     APPEND_STALLED,
     ILLEGAL,
     UNAVAILABLE,
+    TOO_FEW_COPIES,
 )
 _REASONS: Final = {
     MESSAGE_ILLEGAL: ILLEGAL,
     PROPERTIES_SIZE_EXCEEDED: ILLEGAL,
     SERVICE_NOT_AVAILABLE: UNAVAILABLE,
+    IN_SYNC_REPLICAS_NOT_ENOUGH: TOO_FEW_COPIES,
 }
 
 #: Connection (None: a oneway send), opaque, its id as JSON, queue.
@@ -179,16 +192,22 @@ def problem_of(draft: Draft, store: IStore, max_bytes: int) -> BrokerError:
             f"msg body length limit {max_bytes}B, msg properties length limit 32KB."
         )
     if status == SERVICE_NOT_AVAILABLE:
-        return ServiceNotAvailable(
-            "service not available now. It may be caused by one of the following "
-            "reasons: the broker's disk is full "
-            f"[{_ratios(store)}], "
-            f"messages are put to the slave, message store has been shut down, etc. "
-            f"{store.refusal() or ''}".rstrip()
-        )
+        return _unavailable(store, store.refusal() or "")
+    if status == IN_SYNC_REPLICAS_NOT_ENOUGH:
+        return SystemFailure("in-sync replicas not enough")
     if status == CREATE_MAPPED_FILE_FAILED:
         return SystemFailure("create mapped file failed, server is busy or broken.")
     return SystemFailure("UNKNOWN_ERROR")
+
+
+def _unavailable(store: IStore, reason: str) -> ServiceNotAvailable:
+    """The error for whoever sends what the store does not take."""
+    return ServiceNotAvailable(
+        "service not available now. It may be caused by one of the following "
+        f"reasons: the broker's disk is full [{_ratios(store)}], "
+        "messages are put to the slave, message store has been shut down, etc. "
+        f"{reason}".rstrip()
+    )
 
 
 def _ratios(store: IStore) -> str:
@@ -202,7 +221,8 @@ class AppendBatcher:
     """Collects drafts, appends them together and answers them.
 
     @ivar drafts: those of this turn. Senders append to it themselves.
-    @ivar synchronous: whether answers may have to wait for the disk.
+    @ivar waits: whether answers may have to wait, for the disk or for copies.
+    @ivar is_slave: whether this broker stores nothing of its own.
     @ivar overload: the limits of what waits.
     @ivar refused: how many sends were turned away, by reason: C{REASONS}.
     @ivar failed: how many drafts could not be written.
@@ -215,46 +235,73 @@ class AppendBatcher:
         self,
         store: IStore,
         group_commit: GroupCommit,
-        overload: Overload,
-        max_bytes: int,
+        ack_rule: AckRule,
+        settings: BrokerSettings,
         appended: Callable[[], None],
         seconds: Callable[[], float],
     ) -> None:
         """
-        @param max_bytes: maxMessageSize, for remarks.
         @param appended: called after each append.
+        @param seconds: monotonic time.
         @param seconds: monotonic time.
         """
         self.drafts: list[Draft] = []
-        self.synchronous = group_commit.synchronous
         self.refused = dict.fromkeys(REASONS, 0)
         self.failed = 0
         self.put_times = StoreLatency()
         self._store = store
         self._group_commit = group_commit
-        self.overload = overload
-        self._max_bytes = max_bytes
+        self.overload = Overload(store, group_commit, settings, seconds)
+        self._ack_rule = ack_rule
         self._appended = appended
         self._seconds = seconds
+        self._take(settings)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self.overload.configure(settings)
+        self._ack_rule.configure(settings)
+        self._take(settings)
+
+    def _take(self, settings: BrokerSettings) -> None:
+        self.waits = self._group_commit.synchronous or self._ack_rule.waits
+        self.is_slave = role_of(settings) is Role.SLAVE
+        #: For remarks.
         self._max_bytes = settings.store.max_message_size
 
     def is_full(self) -> bool:
         """Whether no other send may be taken now."""
         return self.overload.refusal(len(self.drafts)) is not None
 
+    def check_role(self) -> None:
+        """Count and refuse a send to a slave.
+
+        @raise ServiceNotAvailable: it is one.
+        """
+        if self.is_slave:
+            self.refused[UNAVAILABLE] += 1
+            raise _unavailable(self._store, "this broker is a slave")
+
     def check_load(self) -> None:
         """Count and refuse a send while none may be taken.
 
+        @raise ServiceNotAvailable: this broker is a slave.
         @raise SystemBusy: why.
         """
+        self.check_role()
         refusal = self.overload.refusal(len(self.drafts))
         if refusal is not None:
             self.refused[refusal.reason] += 1
             raise refusal.error
+
+    def copies(self) -> int:
+        """How many copies a message needs that is appended now, this one included.
+
+        @return: L{NOT_ENOUGH} if it is to be refused.
+        """
+        if not self._ack_rule.waits:
+            return 1
+        return self._ack_rule.copies(self._store.published_position)
 
     def not_stored(self, draft: Draft) -> None:
         """Count a draft that the store did not take."""
@@ -270,13 +317,18 @@ class AppendBatcher:
         if not drafts:
             return
         self.drafts = []
+        copies = self.copies() if self._ack_rule.waits else 1
+        if copies == NOT_ENOUGH:
+            drafts = self._refuse_waiting(drafts)
+            if not drafts:
+                return
         begin = self._seconds()
         self._append(drafts)
         overload = self.overload
         overload.note(begin)
         self._appended()
         group_commit = self._group_commit
-        if not group_commit.synchronous:
+        if not group_commit.synchronous and copies < 2:
             overload.make_room()
             self.put_times.add((self._seconds() - begin) * 1000.0, len(drafts))
             self.settle(drafts, 0)
@@ -286,10 +338,20 @@ class AppendBatcher:
             rest = [d for d in drafts if not d.wait or d.status != PUT_OK]
             self._time(begin, len(rest))
             self.settle(rest, 0)
-            group_commit.flush()
+            if group_commit.synchronous:
+                group_commit.flush()
         if waiting:
-            group_commit.admit(waiting, partial(self._settle_waiting, begin))
+            settle = partial(self._settle_waiting, begin)
+            group_commit.admit(waiting, settle, copies)
         overload.make_room()
+
+    def _refuse_waiting(self, drafts: list[Draft]) -> list[Draft]:
+        """Refuse those that want copies which cannot be had; the others."""
+        refused = [draft for draft in drafts if draft.wait]
+        for draft in refused:
+            draft.status = IN_SYNC_REPLICAS_NOT_ENOUGH
+        self.settle(refused, 0)
+        return [draft for draft in drafts if not draft.wait]
 
     def _time(self, begin: float, messages: int) -> None:
         """Count how long messages took from C{begin}."""
@@ -312,7 +374,8 @@ class AppendBatcher:
     def settle(self, drafts: list[Draft], code: int) -> None:
         """Answer drafts that were appended or refused.
 
-        @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT.
+        @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT or
+            FLUSH_SLAVE_TIMEOUT.
         """
         heads = HEADS
         to: IConnection | None = None

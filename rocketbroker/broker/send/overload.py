@@ -5,8 +5,10 @@ A send that is appended cannot be taken back, so that an overloaded broker has t
 before. Each limit has a reason, and its answer, always SYSTEM_BUSY, names the stage
 that is slow and for how long:
 
-  - sends that wait for the disk, by number (sendThreadPoolQueueCapacity, as in
-    RocketMQ's queue of sends) and by bytes (L{MAX_WAITING_BYTES}): they are memory;
+  - sends that wait for the disk or for copies, by number (sendThreadPoolQueueCapacity,
+    as in RocketMQ's queue of sends) and by bytes (L{MAX_WAITING_BYTES}): they are
+    memory. For how long a slave keeps them waiting is no reason: each is answered after
+    slaveTimeout;
   - I{the flush is stalled}: the oldest of them has waited longer than
     osPageCacheBusyTimeOutMills, or all of them will take the disk longer. One more
     would wait for that flush and for its own, which may be longer than clients wait;
@@ -33,8 +35,8 @@ from rocketbroker.errors import SystemBusy
 from rocketbroker.remoting.overdue import PCBUSY, busy_remark
 from rocketbroker.store.interfaces import IStore
 
-#: How many bytes of messages may wait for the disk. A turn brings 64 KiB from each
-#: connection, so this is two seconds of what a disk of 100 MB/s writes.
+#: How many bytes of messages may wait for the disk or for copies. A turn brings 64 KiB
+#: from each connection, so this is two seconds of what a disk of 100 MB/s writes.
 MAX_WAITING_BYTES: Final = 256 << 20
 
 #: An append that stalled longer ago has nothing to say about the next.
@@ -106,7 +108,7 @@ class Overload:
         group_commit = self._group_commit
         if self._stalled_ms or self.refusal(0) is not None:
             self.room = 0
-        elif group_commit.synchronous:
+        elif group_commit.waiting or group_commit.synchronous:
             self.room = self._max_waiting - group_commit.waiting
         else:
             self.room = UNBOUNDED
@@ -116,7 +118,7 @@ class Overload:
 
         @param drafts: how many this turn has brought.
         """
-        found = self._of_flush(drafts)
+        found = self._of_waits(drafts)
         if found is None and drafts and self._stalled_ms:
             if self._seconds() - self._stalled_at < FORGET_SECONDS:
                 error = SystemBusy(busy_remark(PCBUSY, self._stalled_ms, 0, "append"))
@@ -124,24 +126,33 @@ class Overload:
             self._stalled_ms = 0
         return found
 
-    def _of_flush(self, drafts: int) -> Refusal | None:
-        """Why nothing more may wait for the disk."""
+    def _of_unflushed(self) -> Refusal | None:
+        """Why nothing more may be left to a later flush."""
+        size = self._store.published_position - self._store.flushed_position
+        if size < self._max_unflushed:
+            return None
+        # With long intervals nobody else might ask for a flush.
+        self._group_commit.flush_if_idle()
+        stage = f"flush, with {size} bytes to go"
+        remark = f"{BROKER_BUSY}, slow stage: {stage}"
+        return Refusal(UNFLUSHED, SystemBusy(remark))
+
+    def _of_waits(self, drafts: int) -> Refusal | None:
+        """Why nothing more may wait for the disk, or for copies."""
         group_commit = self._group_commit
         if not group_commit.synchronous:
-            size = self._store.published_position - self._store.flushed_position
-            if size < self._max_unflushed:
-                return None
-            # With long intervals nobody else might ask for a flush.
-            group_commit.flush_if_idle()
-            stage = f"flush, with {size} bytes to go"
-            remark = f"{BROKER_BUSY}, slow stage: {stage}"
-            return Refusal(UNFLUSHED, SystemBusy(remark))
+            found = self._of_unflushed()
+            if found is not None or not group_commit.waiting:
+                return found
         count, waited_ms = group_commit.waiting + drafts, group_commit.waiting_ms()
-        stage = f"slow stage: flush, {count} sends wait, the first for {waited_ms}ms"
+        flush_ms = group_commit.flush_waiting_ms()
+        is_flush = group_commit.synchronous and flush_ms >= waited_ms
+        slow = "flush" if is_flush else "slaves"
+        stage = f"slow stage: {slow}, {count} sends wait, the first for {waited_ms}ms"
         if count >= self._max_waiting:
             return Refusal(OVERLOADED, SystemBusy(f"{OVERLOAD}, {stage}"))
         if group_commit.waiting_bytes >= MAX_WAITING_BYTES:
             return Refusal(OVERLOADED, SystemBusy(f"{BROKER_BUSY}, {stage}"))
-        if max(waited_ms, group_commit.expected_ms()) > self._busy_ms:
+        if max(flush_ms, group_commit.expected_ms()) > self._busy_ms:
             return Refusal(FLUSH_STALLED, SystemBusy(f"{BROKER_BUSY}, {stage}"))
         return None

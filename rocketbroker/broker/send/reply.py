@@ -41,7 +41,7 @@ from rocketbroker.broker.send.send_checks import (
     fields_of,
     header_of,
     region_of,
-    wants_disk,
+    wants_wait,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -126,6 +126,7 @@ class Replies:
 
         @raise BrokerError: nothing was done with it.
         """
+        self._batcher.check_role()
         fields, header = fields_of(request), header_of(request)
         # A reply is one message, whatever its flags are, as in RocketMQ.
         fields.m = False
@@ -162,7 +163,7 @@ class Replies:
                     fields.j,
                     tag_code(own.get("TAGS", "")),
                     None,
-                    wait=wants_disk(fields.i),
+                    wait=wants_wait(fields.i),
                 )
                 self._lmqs.spread(draft)
                 stored = self._keep(draft, message_type_of(own), ext)

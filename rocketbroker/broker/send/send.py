@@ -55,7 +55,7 @@ from rocketbroker.broker.send.send_checks import (
     is_hot,
     ordinary_tag_code,
     region_of,
-    wants_disk,
+    wants_wait,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -138,7 +138,6 @@ class Sending:
         self._unique_keys = unique_keys
         self._prepared = prepared
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
-        self._synchronous = batcher.synchronous
         self._take(options)
         #: What stood behind the last unique key, all of it ordinary, and its tag code:
         #: what one producer sends mostly differs in no more than its keys.
@@ -163,6 +162,7 @@ class Sending:
 
     def _take(self, options: BrokerOptions) -> None:
         """Make what is added to each message."""
+        self._waits = self._batcher.waits
         self._added = {**region_of(options), "CLUSTER": options.broker_cluster_name}
         self._added_bytes = properties.encode(self._added)
         added_text = properties.to_text(self._added)
@@ -260,7 +260,7 @@ class Sending:
                 ),
                 None,
                 0,
-                not self._synchronous or wants_disk(own),
+                not self._waits or wants_wait(own),
             )
         )
         return True
@@ -482,7 +482,7 @@ class Sending:
             0,
             context,
             parts,
-            wait=wants_disk(own.decode("utf-8", "replace")),
+            wait=wants_wait(own.decode("utf-8", "replace")),
         )
 
     def _sends(self, topic: str, queue_id: int, message_type: str) -> QueueSends:

@@ -8,9 +8,11 @@ grows with its failures (10 s the first time); or in the group's dead-letter top
 and its first id in ORIGIN_MESSAGE_ID.
 
 The answer lets the client commit an offset behind the message, so it comes when the
-copy is as safe as a send would be: with SYNC_FLUSH when it is on the disk, although the
-stored property WAIT is false, as in RocketMQ, which does not wait. After an answer
-other than success the client sends the message to the retry topic itself.
+copy is as safe as a send would be: with SYNC_FLUSH when it is on the disk, and with
+SYNC_MASTER when slaves have it, although the stored property WAIT is false, as in
+RocketMQ, which does not wait. After an answer other than success the client sends the
+message to the retry topic itself. So slaves that do not report in time are no error: as
+long as they are gone each message would come twice.
 
 C{docs/facts/broker.md} 10.2; C{docs/facts/client.md} 20. Differences from RocketMQ:
 
@@ -39,6 +41,7 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
+from rocketbroker.broker.replicas.ack_rule import IN_SYNC_REPLICAS_NOT_ENOUGH
 from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import (
     DeadLetters,
@@ -96,6 +99,7 @@ STATUS_NAMES: Final = {
     PROPERTIES_SIZE_EXCEEDED: "PROPERTIES_SIZE_EXCEEDED",
     SERVICE_NOT_AVAILABLE: "SERVICE_NOT_AVAILABLE",
     CREATE_MAPPED_FILE_FAILED: "CREATE_MAPPED_FILE_FAILED",
+    IN_SYNC_REPLICAS_NOT_ENOUGH: "IN_SYNC_REPLICAS_NOT_ENOUGH",
 }
 
 _FAQ: Final = (
@@ -152,6 +156,7 @@ class SendBack:
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
         """Store a message again for a group, or say why not."""
+        self._batcher.check_role()
         header = ConsumerSendMsgBackRequestHeader.complete(request.ext)
         group = self._groups.find(header.group)
         if group is None:
@@ -268,7 +273,7 @@ class SendBack:
             self.counts.count(group, topic)
             if is_dead:
                 self._dead_letters.counts.count(group, topic)
-            if code:
+            if code == ResponseCode.FLUSH_DISK_TIMEOUT:
                 problem = ResponseCode(code).name
         if problem:
             done.callback(response_to(request, ResponseCode.SYSTEM_ERROR, problem))

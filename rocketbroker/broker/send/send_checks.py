@@ -295,8 +295,8 @@ def ordinary_tag_code(own: str, head: str, tail: str) -> int | None:
     return tag_code(tags) if tags else None
 
 
-def wants_disk(own: str) -> bool:
-    """Whether a message's sender waits for the disk: property WAIT is not false."""
+def wants_wait(own: str) -> bool:
+    """Whether a message's sender waits for disk and copies: WAIT is not false."""
     return (
         "WAIT\x01false" not in own
         or properties.parse(own).get("WAIT", "true").lower() == "true"

@@ -33,6 +33,9 @@ from rocketbroker.store.dispatched_record import DispatchedRecord, ILogTail
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin, IRecordFollower
 
+#: The file of the positions, in the folder of the tables.
+SUBSCRIBERS: Final = "dispatchFollowers.json"
+
 #: How often one that has seen everything is looked after.
 IDLE_SECONDS: Final = 0.1
 

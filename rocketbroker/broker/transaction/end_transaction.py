@@ -3,7 +3,8 @@
 
 A commit is two appends: the final message, then the marks of its half messages
 (L{op_queue}); a rollback is the marks. Both are in the log before the answer, and on
-the disk with SYNC_FLUSH. A transaction that is ended twice the same way is answered
+the disk with SYNC_FLUSH; with SYNC_MASTER slaves have the final message as they have
+what was sent. A transaction that is ended twice the same way is answered
 with success and delivered once; an end the other way is refused. After a restart the
 disk only shows that a transaction is over. A discarded one can still be committed, and
 is in TRANS_CHECK_MAX_TIME_TOPIC; all others were ended.
@@ -31,6 +32,10 @@ from rocketbroker.broker.messages.transaction_messages import (
     half_at,
     was_discarded,
 )
+from rocketbroker.broker.replicas.ack_rule import (
+    IN_SYNC_REPLICAS_NOT_ENOUGH,
+    NOT_ENOUGH,
+)
 from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
@@ -43,7 +48,12 @@ from rocketbroker.broker.transaction.open_transactions import (
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import IllegalOperation, ServiceNotAvailable, SystemFailure
+from rocketbroker.errors import (
+    IllegalOperation,
+    ServiceNotAvailable,
+    SlaveNotAvailable,
+    SystemFailure,
+)
 from rocketbroker.records.names import HALF_TOPIC
 from rocketbroker.records.properties import (
     CHECK_IMMUNITY_SECONDS,
@@ -127,6 +137,8 @@ class EndTransaction:
 
     def end(self, connection: IConnection, request: Command) -> Answer:
         """Commit or roll back; an unknown outcome gets no answer."""
+        if self._batcher.is_slave:
+            raise SlaveNotAvailable("this broker is a slave, and ends no transactions")
         header = EndTransactionRequestHeader.from_ext(request.ext)
         if header.commit_or_rollback == TRANSACTION_UNKNOWN:
             return None
@@ -170,11 +182,15 @@ class EndTransaction:
                 f"{self._store.refusal() or 'it refused them'}"
             )
         drafts: list[Draft] = []
-        instead = 0
+        instead, copies = 0, 1
         if wanted == TRANSACTION_COMMIT:
             draft = final_message(half, self._store, self._delay_messages, None)
             self._lmqs.spread(draft)
-            self._store.append([draft])
+            copies = self._batcher.copies() if draft.wait else 1
+            if copies == NOT_ENOUGH:
+                draft.status = IN_SYNC_REPLICAS_NOT_ENOUGH
+            else:
+                self._store.append([draft])
             if draft.status != PUT_OK:
                 raise problem_of(draft, self._store, self._max_bytes)
             drafts.append(draft)
@@ -188,7 +204,7 @@ class EndTransaction:
             outcome == OPEN,
         )
         self._appended()
-        return self._answer(drafts)
+        return self._answer(drafts, copies)
 
     def _check(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
         """Refuse what does not fit the half message.
@@ -212,15 +228,29 @@ class EndTransaction:
         if half.position != header.commit_log_offset:
             raise SystemFailure("The commit log offset wrong")
 
-    def _answer(self, drafts: list[Draft]) -> Deferred[Command | None] | Command:
-        """Success, once the drafts are as safe as their sender wants them."""
+    def _answer(
+        self, drafts: list[Draft], copies: int
+    ) -> Deferred[Command | None] | Command:
+        """Success, once the drafts are as safe as their sender wants them.
+
+        @param copies: how many there have to be. A rollback needs none: what is lost of
+            it is checked back.
+        """
         group_commit = self._group_commit
-        if not group_commit.synchronous or not drafts:
+        if not drafts or not (group_commit.synchronous or copies > 1):
             return Command(0)
         if not drafts[0].wait:
             group_commit.flush()
             return Command(0)
         done: Deferred[Command | None] = Deferred()
-        # A disk that takes longer than the client waits has the message all the same.
-        group_commit.admit(drafts, lambda _drafts, _code: done.callback(Command(0)))
+        # A disk that takes longer than the client waits has the message all the same,
+        # and so has this broker if its slaves do.
+        settle = partial(_answer_well, done)
+        group_commit.admit(drafts, settle, copies)
         return done
+
+
+def _answer_well(
+    done: Deferred[Command | None], _drafts: list[Draft], _code: int
+) -> None:
+    done.callback(Command(0))

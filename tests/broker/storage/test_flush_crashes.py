@@ -16,8 +16,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.replicas.ack_rule import AckRule
 from rocketbroker.broker.send.append_batcher import AppendBatcher
-from rocketbroker.broker.send.overload import Overload
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.records.entries import ENTRY, SIZE
@@ -150,13 +150,8 @@ class Machine:
         self.batcher = AppendBatcher(
             self.store,
             self.group_commit,
-            Overload(
-                self.store,
-                self.group_commit,
-                settings_of(options),
-                self.clock.seconds,
-            ),
-            options.max_message_size,
+            AckRule(settings_of(options), ScriptedReplicas().in_sync, lambda: 1),
+            settings_of(options),
             self.scheduler.appended,
             self.clock.seconds,
         )
