@@ -96,7 +96,7 @@ SLAVES: Final = frozenset({Role.SLAVE, Role.ACTING_MASTER})
 
 def role_of(settings: BrokerSettings) -> Role:
     """The role that a broker with these settings begins with."""
-    return Role.SLAVE if settings.store.broker_role == "SLAVE" else Role.MASTER
+    return Role.SLAVE if settings.store.is_slave else Role.MASTER
 
 
 @attrs.frozen

@@ -413,3 +413,8 @@ class StoreOptions(KeyedOptions):
     spin_lock_collision_retreat_optimal_degree: int = 1000
     use_abs_lock: bool = False
     enable_log_consume_queue_repeatedly_build_when_recover: bool = False
+
+    @property
+    def is_slave(self) -> bool:
+        """Whether the log is a master's, and nothing else gets into it."""
+        return self.broker_role == "SLAVE"

@@ -335,7 +335,7 @@ class Store:
 
     def append(self, drafts: Sequence[Draft]) -> None:
         """See L{IStore.append}."""
-        if not self._is_open or self.raw_log.is_behind:
+        if self._options.is_slave or not self._is_open or self.raw_log.is_behind:
             for draft in drafts:
                 draft.status = SERVICE_NOT_AVAILABLE
             self._log.append_failures += len(drafts)

@@ -40,7 +40,6 @@ from rocketbroker.broker.send.overload import (
     UNFLUSHED,
     Overload,
 )
-from rocketbroker.broker.services import Role, role_of
 from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -265,7 +264,7 @@ class AppendBatcher:
 
     def _take(self, settings: BrokerSettings) -> None:
         self.waits = self._group_commit.synchronous or self._ack_rule.waits
-        self.is_slave = role_of(settings) is Role.SLAVE
+        self.is_slave = settings.store.is_slave
         #: For remarks.
         self._max_bytes = settings.store.max_message_size
 

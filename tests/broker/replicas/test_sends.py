@@ -11,7 +11,7 @@ from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ServiceNotAvailable, SlaveNotAvailable, SystemBusy
 from rocketbroker.records.batches import encode_part
-from rocketbroker.store.interfaces import PUT_OK, Draft
+from rocketbroker.store.interfaces import PUT_OK, SERVICE_NOT_AVAILABLE, Draft
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
@@ -168,7 +168,7 @@ class TooFewCopiesTests(SynchronousTestCase):
         settings = attrs.evolve(settings, broker=broker)
         rule = AckRule(settings, rig.replicas.in_sync, lambda: 2)
         batcher = AppendBatcher(
-            rig.store, rig.group_commit, rule, settings, int, rig.clock.seconds
+            rig.store, rig.group_commit, rule, settings, lambda: None, rig.clock.seconds
         )
         answered: list[tuple[bytes, int, int]] = []
 
@@ -326,6 +326,13 @@ class SlaveTests(SynchronousTestCase):
                 "msgId": "u",
             }
             self.assertRaises(SlaveNotAvailable, self.rig.begin, 37, ext)
+
+    def test_store(self) -> None:
+        """Whoever else might store something is refused by the store."""
+        draft = Draft(self.rig.store.queue("T", 0), b"b", b"", 0, 0, 0, HOST, 0, 0, 0)
+        self.rig.store.append([draft])
+        self.assertEqual(draft.status, SERVICE_NOT_AVAILABLE)
+        self.queues += 1
 
     def test_offsets(self) -> None:
         """Consumers may commit offsets."""
