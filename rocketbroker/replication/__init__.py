@@ -4,6 +4,8 @@
   - L{rocketbroker.replication.interfaces}: what a broker sees of either side.
   - L{rocketbroker.replication.master}: listens, and sends each slave what it lacks.
   - L{rocketbroker.replication.slave}: connects to the master, and stores what it sends.
+  - L{rocketbroker.replication.outlet}: bytes to a socket without a detour;
+    L{rocketbroker.replication.transfer_rate}: how many went, by the second.
 
 The bytes between them: L{rocketbroker.wire.hastream}. Waiting for slaves is the
 broker's (L{rocketbroker.broker.storage.group_commit}).
