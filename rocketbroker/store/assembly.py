@@ -47,6 +47,7 @@ from rocketbroker.store.recovery.clean_shutdown import NAME as CLEAN_SHUTDOWN
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.recovery.recovery import Recovery
+from rocketbroker.store.recovery.truncation import Truncation, TruncationNote
 from rocketbroker.store.retention.cleaner import Cleaner, local_hour
 from rocketbroker.store.running_flags import RunningFlags
 from rocketbroker.store.shared_positions import MIN_POSITION, SharedPositions
@@ -132,11 +133,10 @@ class Assembly:
         self.reading = Reading(
             self.segments, positions, options, memory_bytes, corruption_log
         )
-        self.raw_log = RawLog(
-            self.log, positions, self.flags, wall_ms, self.reading.is_far
-        )
         self.checkpoint = Checkpoint(files, root)
         self.queue_flushing = self._make_queue_flushing()
+        self._truncation_note = TruncationNote(files, root)
+        self.raw_log = self._make_raw_log(wall_ms)
         self.cleaner = self._make_cleaner(append_lock, wall_ms)
         self._read_ahead(options.data_read_ahead_enable)
 
@@ -259,6 +259,29 @@ class Assembly:
             self.checkpoint,
         )
 
+    def _make_raw_log(self, wall_ms: Callable[[], int]) -> RawLog:
+        """The log as bytes, and its truncation."""
+        truncation = Truncation(
+            self._truncation_note,
+            self._positions,
+            self.flags,
+            self.log,
+            self.flushing,
+            self.table,
+            self.dispatcher,
+            self.index,
+            self.queue_flushing,
+            self.checkpoint,
+        )
+        return RawLog(
+            self.log,
+            self._positions,
+            self.flags,
+            wall_ms,
+            self.reading.is_far,
+            truncation.run,
+        )
+
     def _make_cleaner(self, append_lock: Lock, wall_ms: Callable[[], int]) -> Cleaner:
         """The cleaner of the log, the queues and the index."""
         return Cleaner(
@@ -303,6 +326,11 @@ class Assembly:
         @param mark_unclean: called after a clean one, before anything is changed.
         @param zeroed: whether no records older than the log stand behind its end.
         """
+        note = self._truncation_note
+        truncated_to = note.position
+        if clean and truncated_to >= 0:
+            mark_unclean()
+            clean = False
         recovery = Recovery(
             self._files,
             self.segments,
@@ -316,6 +344,7 @@ class Assembly:
             mark_unclean,
             clean,
             zeroed,
+            truncated_to,
         )
         recovery.report += self._report
         self.outcome = recovery.run()
@@ -334,4 +363,7 @@ class Assembly:
             self.flushing.restored(self.checkpoint.physic_ms)
             self.dispatcher.dispatched_ms = self.checkpoint.logics_ms
         self.index.load(clean, self.checkpoint)
+        if truncated_to >= 0:
+            self.table.flush()
+            note.remove()
         return recovery

@@ -41,6 +41,11 @@ class IRawLog(Interface):
         """I{Blocking.} Discard the log from C{position} on, and what queues and index
         have of it. A crash on the way leaves all of it done, or none.
 
+        Nobody should read meanwhile, and readers of the log's tail begin anew.
+
         @param position: where a record begins, or the log ends.
-        @raise StoreError: no record begins there, or the disk has it no more.
+        @raise StoreError: no record begins there, or the log has it no more.
+        @raise ServiceNotAvailable: the store is closed.
+        @raise OSError: the disk refused. Nothing can be appended until the same is
+            called again, and succeeds; or the next start finishes it.
         """

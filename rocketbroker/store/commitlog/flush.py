@@ -15,6 +15,7 @@ C{docs/facts/store.md} 2.4, 2.7 and 6.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import final
 
 from rocketbroker.store.commitlog.segments import Segment
@@ -30,6 +31,7 @@ from rocketbroker.store.shared_positions import (
 class Flushing:
     """Moves the flushed position.
 
+    @ivar lock: held while it moves.
     @ivar flushed_ms: the store time of the last record that is on the disk.
     """
 
@@ -37,6 +39,7 @@ class Flushing:
         self._log = log
         self._positions = positions
         self._rewrite = False
+        self.lock = Lock()
         self.flushed_ms = 0
 
     def restored(self, ms: int) -> None:
@@ -45,6 +48,10 @@ class Flushing:
 
     def flush(self) -> int:
         """See L{rocketbroker.store.interfaces.IStore.flush}."""
+        with self.lock:
+            return self._flush()
+
+    def _flush(self) -> int:
         # Before the position: the record at its end is then not older.
         ms = self._log.published_ms
         view = self._positions.view

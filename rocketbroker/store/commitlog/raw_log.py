@@ -83,6 +83,7 @@ class RawLog:
         flags: RunningFlags,
         wall_ms: Callable[[], int],
         is_far: Callable[[int], bool],
+        truncate: Callable[[int], None],
     ) -> None:
         """
         @param is_far: whether a position is so far behind that its bytes are no longer
@@ -95,6 +96,7 @@ class RawLog:
         self._flags = flags
         self._wall_ms = wall_ms
         self._is_far = is_far
+        self._truncate = truncate
         self._end = 0
 
     @property
@@ -122,7 +124,10 @@ class RawLog:
 
     def truncate(self, position: int) -> None:
         """See L{IRawLog.truncate}."""
-        raise StoreError("The log of an open store cannot be truncated yet.")
+        if not self.is_open:
+            raise ServiceNotAvailable("the store is closed")
+        self._truncate(position)
+        self._end = min(self._end, position)
 
     # Appending.
 

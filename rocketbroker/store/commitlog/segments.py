@@ -19,6 +19,7 @@ C{docs/facts/store.md} 1 and 2.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import mmap
 import os
@@ -165,6 +166,15 @@ class Segment:
         file.truncate(position - self.start)
         file.truncate(self.end - self.start)
         self.allocated = min(self.allocated, position - self.start)
+
+    def overwrite(self, position: int, end: int) -> None:
+        """I{Blocking.} Put zeros on the disk from one position up to another; others
+        may be reading through the mapping."""
+        file = self._writable()
+        for start in range(position, end, ALLOCATION):
+            size = min(ALLOCATION, end - start)
+            file.pwrite(bytes(size), start - self.start)
+        file.datasync()
 
     def close(self) -> None:
         """Close file and mapping."""
@@ -426,10 +436,9 @@ class Segments:
         first = self.all[0]
         assert first is not self.all[-1], "the last segment stays"
         try:
-            self._files.remove(first.path)
-        except FileNotFoundError:
-            # Somebody else has done it.
-            pass
+            # Somebody else may have done it.
+            with contextlib.suppress(FileNotFoundError):
+                self._files.remove(first.path)
         except OSError as error:
             is_old = os.path.dirname(first.path) in self.read_only
             if not is_old or error.errno != errno.EROFS:
@@ -438,6 +447,25 @@ class Segments:
         with self._making:
             self.all = self.all[1:]
         self.open_files.drop(first)
+
+    def remove_behind(self, position: int) -> None:
+        """I{Blocking.} Remove the segments that begin at a position or behind it, but
+        never the first; the last one stays open, to be appended to.
+
+        @raise OSError: the system refuses; it can be tried again.
+        """
+        while len(self.all) > 1 and self.all[-1].start >= position:
+            last = self.all[-1]
+            if not last.is_missing:
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.remove(last.path)
+                self.sync_dir_of(last)
+            with self._making:
+                self.all = self.all[:-1]
+            self.open_files.drop(last)
+        with self._making:
+            self._drop_ahead()
+        self.keep_last_open()
 
     def sync_dir_of(self, segment: Segment) -> None:
         """I{Blocking.} Put a segment's directory entry on the disk."""

@@ -15,6 +15,7 @@ C{docs/facts/store.md} 6 and 14.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import final
 
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
@@ -27,7 +28,10 @@ from rocketbroker.store.shared_positions import DISPATCHED, FLUSHED, SharedPosit
 
 @final
 class QueueFlushing:
-    """Flushes queues and full files of the index, and writes the checkpoint."""
+    """Flushes queues and full files of the index, and writes the checkpoint.
+
+    @ivar lock: held by whoever does.
+    """
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class QueueFlushing:
         @param flush_index: puts full files of the index on the disk; returns the store
             time and the position up to which all of it is there.
         """
+        self.lock = Lock()
         self._positions = positions
         self._log = log
         self._flushing = flushing
@@ -53,6 +58,10 @@ class QueueFlushing:
 
     def flush(self, least_pages: int) -> None:
         """See L{rocketbroker.store.interfaces.IStore.flush_queues}."""
+        with self.lock:
+            self._flush(least_pages)
+
+    def _flush(self, least_pages: int) -> None:
         checkpoint = self._checkpoint
         if self._log.published_ms < checkpoint.logics_ms:
             least_pages = 0

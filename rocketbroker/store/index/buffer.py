@@ -7,8 +7,8 @@ C{docs/facts/store.md} 12.3.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
-from itertools import chain, repeat
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice, repeat
 from typing import final
 
 from rocketbroker.records.record_head import RecordHead
@@ -51,6 +51,15 @@ class Rows:
         self.positions.append(position)
         self.times.append(ms)
         self._spans(ms)
+
+    def read(
+        self, scan: Iterable[RecordHead], max_records: int, prefix: Callable[[str], int]
+    ) -> None:
+        """Add messages that are read from the log."""
+        for found in islice(scan, max_records):
+            if found[5] & 12 != 12:
+                topic = found[2].decode("utf-8", "replace")
+                self.add(prefix(topic), found[7], found[0], found[6])
 
     def take(self, share: Share) -> None:
         """Add the messages of an append."""

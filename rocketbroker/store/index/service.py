@@ -237,15 +237,10 @@ class Index:
             return False
         try:
             last = self._all[-1] if self._all else None
+            if last is None or not last.is_ready or last.room < NEAR_FULL:
+                return False
             shares = self._shares
-            if (
-                last is None
-                or not last.is_ready
-                or last.room < NEAR_FULL
-                or not shares
-                or shares[0].start != self.position
-                or not self._may_build()
-            ):
+            if not shares or shares[0].start != self.position or not self._may_build():
                 return False
             self._try(max_records)
             return True
@@ -282,20 +277,36 @@ class Index:
         if error.errno not in UNREADABLE or error.filename not in paths:
             return False
         at = paths.index(error.filename)
+        self._remove_from(at)
+        self._count(
+            f"A file of the index cannot be read: {reason(error)}. It is built again "
+            "from the log, and with it those behind it."
+        )
+        return True
+
+    def _remove_from(self, at: int) -> None:
+        """Remove the files from one on; they are built again from the log."""
         with self._keeping:
             gone, self._all = self._all[at:], self._all[:at]
             for file in gone:
                 file.close()
                 self._files.remove(file.path)
         self._shares.clear()
-        self.position = int(self._positions.view[MIN_POSITION])
-        if self._all:
-            self.position = max(self.position, self._all[-1].end_position)
-        self._count(
-            f"A file of the index cannot be read: {reason(error)}. It is built again "
-            "from the log, and with it those behind it."
-        )
-        return True
+        end = self._all[-1].end_position if self._all else 0
+        self.position = max(end, int(self._positions.view[MIN_POSITION]))
+
+    def truncate(self, position: int) -> None:
+        """I{Blocking.} Have no keys of records from a position on; those of others in
+        the same file are entered again."""
+        with self._lock:
+            self._shares.clear()
+            at = sum(file.end_position < position for file in self._all)
+            if at < len(self._all):
+                self._remove_from(at)
+                self._files.sync_dir(self._folder)
+                # Of those that are left; the next flush notes their positions.
+                self.flushed_ms = max([file.end_ms for file in self._all], default=0)
+            self.position = min(self.position, position)
 
     def _build(self, max_records: int) -> None:
         limit: int = self._positions.view[DISPATCHED]
@@ -329,13 +340,7 @@ class Index:
         if start >= end:
             return end
         scan = Scan(self._segments, start, end, check_crc=False)
-        for count, found in enumerate(scan, 1):
-            position, _, topic_bytes, _, _, sys_flag, ms, properties = found
-            if sys_flag & 12 != 12:
-                topic = topic_bytes.decode("utf-8", "replace")
-                rows.add(self._prefix(topic), properties, position, ms)
-            if count >= max_records:
-                break
+        rows.read(scan, max_records, self._prefix)
         if scan.broken:
             # The dispatch has skipped it, too, and reported it; or it was just removed.
             lowest: int = self._positions.view[MIN_POSITION]

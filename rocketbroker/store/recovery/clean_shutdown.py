@@ -137,7 +137,7 @@ class CleanShutdown:
         """I{Blocking.} Read the file, if it is there and whole."""
         if not self._files.exists(self._path):
             return
-        content = _unsealed(self._files.read(self._path))
+        content = unsealed(self._files.read(self._path))
         with contextlib.suppress(KeyError, TypeError, ValueError):
             rows = map(_Left._make, content["queues"])
             self._left = {(row.topic, row.queue_id): row for row in rows}
@@ -249,7 +249,7 @@ def sealed(content: dict[str, Any]) -> bytes:
     return b'{"crc": %d, %b' % (crc32(text), text)
 
 
-def _unsealed(data: bytes) -> dict[str, Any]:
+def unsealed(data: bytes) -> dict[str, Any]:
     """The content of such a JSON; nothing if it is damaged."""
     seal = _SEAL.match(data)
     if seal is None or crc32(data[seal.end() :]) != int(seal[1]):

@@ -77,6 +77,7 @@ from rocketbroker.store.dispatch.offset_sequence import OffsetSequence, keep_pla
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.store.recovery.log_scan import LogScan
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
+from rocketbroker.store.recovery.truncation import finish
 from rocketbroker.store.shared_positions import (
     DISPATCHED,
     FLUSHED,
@@ -122,6 +123,7 @@ class Recovery:
         mark_unclean: Callable[[], None],
         clean: bool,
         zeroed: bool,
+        truncated_to: int = -1,
     ) -> None:
         """
         @param check_crc: which CRCs of a record are checked; see
@@ -131,6 +133,8 @@ class Recovery:
         @param clean: whether the last stop was clean.
         @param zeroed: whether only zeros stood behind the log's end when a process last
             began to write there.
+        @param truncated_to: where a truncation that was broken off ends the log; -1 for
+            none. The last stop was not clean then.
         """
         self._files = files
         self._segments = segments
@@ -143,6 +147,7 @@ class Recovery:
         self._clean_shutdown = clean_shutdown
         self._mark_unclean = mark_unclean
         self._clean = clean
+        self._truncated_to = truncated_to
         self._trust = Trust.ALL if clean else Trust.BEFORE_START
         self._scan: Scan | None = None
         self._start = 0
@@ -210,6 +215,9 @@ class Recovery:
         if not segments.all:
             self._empty()
             return Phase.DONE
+        if self._truncated_to >= 0:
+            sentence = finish(segments, self._checkpoint, self._truncated_to)
+            self.report.append(sentence)
         self._positions.view[MIN_POSITION] = segments.all[0].start
         self._find_missing()
         if self._clean:
