@@ -14,6 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.frames import decode, encode
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: What servers say when they are ready: a broker when name servers know it.
@@ -22,6 +25,9 @@ READY_LINE = b"boot success"
 #: How long a server may take until it says so, in seconds; generous,
 #: because continuous integration may be busy. Nothing is asserted about it.
 READY_SECONDS = 60.0
+
+#: How long an answer may take.
+ANSWER_SECONDS = 30.0
 
 
 #: Nobody else is given the ports below one that is listened on.
@@ -217,3 +223,16 @@ class Cluster:
         self.broker.stop()
         self.namesrv.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def ask(port: int, command: Command) -> Command:
+    """The response of a server on this machine."""
+    with socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS) as sock:
+        sock.sendall(encode(command))
+        data = b""
+        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+            piece = sock.recv(65536)
+            if not piece:
+                raise ConnectionError("closed before the answer")
+            data += piece
+    return decode(data[4:])

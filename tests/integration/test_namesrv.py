@@ -15,26 +15,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from rocketbroker.wire.frames import decode, encode
-from tests.integration.servers import Server, environment, free_base
+from tests.integration.servers import Server, ask, environment, free_base
 
 SECONDS = 30.0
 
 #: How twistd ends after SIGTERM: of late by the same signal.
 STOPPED = (0, -signal.SIGTERM)
-
-
-def ask(port: int, command: Command) -> Command:
-    """The response of a server on this machine."""
-    with socket.create_connection(("127.0.0.1", port), SECONDS) as sock:
-        sock.sendall(encode(command))
-        data = b""
-        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
-            piece = sock.recv(65536)
-            if not piece:
-                raise ConnectionError("closed before the answer")
-            data += piece
-    return decode(data[4:])
 
 
 class ProgramTests(SynchronousTestCase):
