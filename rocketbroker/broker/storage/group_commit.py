@@ -354,11 +354,13 @@ class GroupCommit:
 
     def _wake_at(self, deadline: float) -> None:
         """Look for deadlines that have passed by then, or before."""
+        # One may have passed while those before it were answered; a reactor takes no
+        # negative delay.
+        wait = max(0.0, deadline - self._clock.seconds())
         if self._timer is None:
-            wait = deadline - self._clock.seconds()
             self._timer = self._clock.callLater(wait, self._expire)
         elif deadline < self._due:
-            self._timer.reset(deadline - self._clock.seconds())
+            self._timer.reset(wait)
         else:
             return
         self._due = deadline

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import attrs
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.storage.group_commit import RETRY_SECONDS, GroupCommit
@@ -43,6 +45,21 @@ class SlowThread:
         ended, self.ended = self.ended, []
         for each in ended:
             each()
+
+
+class StrictClock(Clock):
+    """Refuses what a reactor refuses."""
+
+    def callLater(
+        self,
+        delay: float,
+        callable: Callable[..., object],
+        *args: object,
+        **kw: object,
+    ) -> IDelayedCall:
+        """Not before now."""
+        assert delay >= 0, delay
+        return super().callLater(delay, callable, *args, **kw)
 
 
 class DurabilityTests(SynchronousTestCase):
@@ -311,6 +328,29 @@ class CopiesTests(SynchronousTestCase):
         self.rig.clock.advance(9)
         self.assertEqual(len(self.settled), 2)
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+    def test_timeoutWhileAnswering(self) -> None:
+        """A deadline that passes while others are answered is due at once: a reactor
+        refuses to wait for less than nothing."""
+        clock = StrictClock()
+        group_commit = GroupCommit(
+            clock,
+            self.rig.store,
+            StoreOptions(slave_timeout=3000),
+            self.thread,
+            self.replicas.acked,
+        )
+
+        def settle_slowly(drafts: list[Draft], code: int) -> None:
+            self.settle(drafts, code)
+            clock.rightNow += 0.01
+
+        group_commit.admit([self.rig.append(b"a")], settle_slowly, 2)
+        clock.advance(0.001)
+        group_commit.admit([self.rig.append(b"b")], settle_slowly, 2)
+        clock.advance(2.999)
+        timeout = ResponseCode.FLUSH_SLAVE_TIMEOUT
+        self.assertEqual(self.settled, [(b"a", timeout), (b"b", timeout)])
 
     def test_gone(self) -> None:
         """A slave that has gone counts no more; who comes in its place does."""
