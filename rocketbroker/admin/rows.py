@@ -58,9 +58,9 @@ def flush(out: TextIO) -> None:
 class Rows:
     """Writes rows of several kinds, those of one kind together.
 
-    @ivar is_table: whether they are for people.
-
     In JSON each row says its kind in the field C{kind}.
+
+    @ivar is_table: whether they are for people.
     """
 
     def __init__(self, out: TextIO, output: str) -> None:

@@ -32,6 +32,8 @@ class ScriptedMachine:
     @ivar now: the monotonic clock, in seconds.
     @ivar read_size: how many bytes one read brings at most.
     @ivar write_size: how many bytes one write takes at most.
+    @ivar slept: how long the client has slept each time.
+    @ivar meanwhile: called after each sleep: what happens while the client sleeps.
     """
 
     def __init__(self, servers: dict[str, Script]) -> None:
@@ -41,6 +43,8 @@ class ScriptedMachine:
         self.now = 1000.0
         self.read_size = 65536
         self.write_size = 65536
+        self.slept: list[float] = []
+        self.meanwhile: Callable[[], None] = list
 
     def codes(self, address: str | None = None) -> list[int]:
         """The codes of the requests that one server, or all, have got."""
@@ -70,6 +74,8 @@ class ScriptedMachine:
     def sleep(self, seconds: float) -> None:
         """See L{rocketbroker.blocking.machine.Machine}."""
         self.now += seconds
+        self.slept.append(seconds)
+        self.meanwhile()
 
     def identity(self) -> Identity:
         """See L{rocketbroker.blocking.machine.Machine}."""

@@ -221,6 +221,16 @@ class Rig:
         assert draft.status == PUT_OK, draft.status
         return draft
 
+    def stall(self, call: str, seconds: float) -> None:
+        """Let the next such call of the disk take so long, as time is told."""
+
+        def watch(made: str) -> None:
+            if made == call:
+                self.disk.watch = None
+                self.clock.advance(seconds)
+
+        self.disk.watch = watch
+
     # Requests.
 
     def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:

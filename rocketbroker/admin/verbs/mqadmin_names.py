@@ -67,9 +67,9 @@ def topic_settings(values: Values, is_new: bool) -> Call:
         if values["p"] not in perms:
             raise Failure("-p is 2 (write), 4 (read) or 6 (both).", USAGE)
         words += ["--perm", perms[values["p"]]]
-    for change in values.get("a", "").split(","):
-        if change.strip():
-            name = change.strip().lstrip("+-")
+    for change in map(str.strip, values.get("a", "").split(",")):
+        if change:
+            name = change.lstrip("+-")
             words += ["--attribute", f"{name}=" if change.startswith("-") else name]
     return words
 

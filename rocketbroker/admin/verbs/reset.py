@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -12,11 +12,9 @@ from rocketbroker.admin.formats import parse_moment
 from rocketbroker.admin.options import DRY_RUN, GROUP, TOPIC, YES, changing, confirm
 from rocketbroker.admin.requests import groups
 from rocketbroker.admin.rows import Rows
+from rocketbroker.blocking.consumer import EARLIEST, LATEST
 from rocketbroker.blocking.routes import MASTER, MessageQueue
 from rocketbroker.errors import SubscriptionGroupNotExist
-
-EARLIEST: Final = "earliest"
-LATEST: Final = "latest"
 
 
 class Step(NamedTuple):

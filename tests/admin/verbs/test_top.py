@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocketbroker.blocking.machine import Machine
 from tests.admin.cluster import VerbCase
 from tests.broker.rig import send_ext
 
@@ -19,7 +18,6 @@ class TopTests(VerbCase):
         self.cluster.group("G")
         self.send(10)
         self.cluster.rig.offsets.commit("G", "T", 0, 4)
-        self.slept: list[float] = []
 
     def send(self, count: int) -> None:
         """So many messages come."""
@@ -29,16 +27,12 @@ class TopTests(VerbCase):
 
     def looks(self, *words: str) -> list[dict[str, Any]]:
         """The rows of one look; meanwhile two messages come and five are consumed."""
-        machine: Machine = self.cluster.machine
-        sleep = machine.sleep
 
-        def later(seconds: float) -> None:
-            self.slept.append(seconds)
+        def later() -> None:
             self.send(2)
             self.cluster.rig.offsets.commit("G", "T", 0, 9)
-            sleep(seconds)
 
-        self.cluster.machine.sleep = later  # type: ignore[method-assign]
+        self.cluster.machine.meanwhile = later
         return self.rows("top", "--once", *words)
 
     def test_rates(self) -> None:
@@ -58,7 +52,7 @@ class TopTests(VerbCase):
                 "done_in": 1000,
             },
         )
-        self.assertEqual(self.slept, [1.0])
+        self.assertEqual(self.cluster.machine.slept, [1.0])
 
     def test_most(self) -> None:
         """Those that are behind most come first, and no more than are wanted."""

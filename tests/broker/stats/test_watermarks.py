@@ -14,7 +14,9 @@ class WatermarksTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A broker with a topic."""
-        self.rig = Rig({"flushDiskType": "SYNC_FLUSH"}, threads=True)
+        # All messages are old.
+        settings = {"accessMessageInMemoryMaxRatio": "0"}
+        self.rig = Rig({"flushDiskType": "SYNC_FLUSH", **settings}, threads=True)
         self.addCleanup(self.rig.close)
         self.rig.topic("T")
         self.marks = self.rig.broker.watermarks
@@ -41,9 +43,6 @@ class WatermarksTests(SynchronousTestCase):
         self.send()
         self.rig.threads.run()
         self.rig.scheduler.dispatch()
-        self.rig.store.is_cold = (  # type: ignore[method-assign]
-            lambda queue, offset: True
-        )
         self.rig.begin(11, pull_ext())
         self.rig.clock.advance(0.5)
         line = "[WATERMARK] Pull Queue Size: 1 SlowTimeMills: 500"
