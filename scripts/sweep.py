@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Damage stores in each way there is, and look at what comes of it.
 
-    python3 scripts/sweep.py [torn] [rot] [blocks] [power] [broker] [transactions]
-                             [--quick] [--workloads 150]
+    python3 scripts/sweep.py [torn] [rot] [blocks] [power] [slaves] [broker]
+                             [transactions] [--quick] [--workloads 150]
 
 torn: the log, queues, checkpoint, index and tables end, or are zeros, from every byte
 of their last records or entries on: what is whole is handed out, and nothing else.
@@ -16,6 +16,10 @@ store starts, goes on, and hands out all that has no byte in it.
 power: the machine stops before any call to the disk of random workloads, under some of
 which the clock is set, and leaves what was synced, or all, or names without data, or
 any blocks: what was flushed is there, tables have their last content or the one before.
+
+slaves: the same at a store to which a master's log is copied, and which is truncated
+when another becomes the master: its log is the beginning of its master's, with all that
+was flushed, and it goes on until it has the same log, queues and index.
 
 broker: the same under a whole broker with SYNC_FLUSH: what was answered with SEND_OK is
 there, delayed messages are delivered, topics, groups and offsets are as written.
@@ -46,7 +50,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from tests.sweeps import blocks, broker, power, rot, torn, transactions
+from tests.sweeps import blocks, broker, power, rot, slaves, torn, transactions
 
 MAX_SHOWN = 20
 
@@ -65,6 +69,15 @@ def sweep_power(quick: bool, workloads: int) -> list[str]:
     seeds = range(6 if quick else workloads)
     power.sweep(figures, seeds, power.STEPS, 0.2 if quick else 1.0)
     print(f"power: {figures}")
+    return figures.wrong
+
+
+def sweep_slaves(quick: bool, workloads: int) -> list[str]:
+    """Power losses of a slave."""
+    figures = power.Figures()
+    seeds = range(4 if quick else workloads // 2)
+    slaves.sweep(figures, seeds, power.STEPS, 0.2 if quick else 0.5)
+    print(f"slaves: {figures}")
     return figures.wrong
 
 
@@ -109,6 +122,7 @@ SWEEPS: dict[str, Callable[[bool, int], list[str]]] = {
     "rot": sweep_rot,
     "blocks": sweep_blocks,
     "power": sweep_power,
+    "slaves": sweep_slaves,
     "broker": sweep_broker,
     "transactions": sweep_transactions,
 }

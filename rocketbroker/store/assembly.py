@@ -345,6 +345,7 @@ class Assembly:
             clean,
             zeroed,
             truncated_to,
+            self._options.broker_role == "SLAVE",
         )
         recovery.report += self._report
         self.outcome = recovery.run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.heavy import HEAVY
-from tests.sweeps import blocks, broker, power, rot, torn, transactions
+from tests.sweeps import blocks, broker, power, rot, slaves, torn, transactions
 
 #: How many workloads lose their power.
 WORKLOADS = 150
@@ -44,6 +44,14 @@ class SweepTests(SynchronousTestCase):
         power.sweep(figures, range(seeds), power.STEPS, rate)
         self.assertEqual(figures.wrong, [])
         self.assertTrue(sum(figures.images.values()) > 200)
+
+    def test_slaves(self) -> None:
+        """Power losses of a slave: its log is the beginning of its master's."""
+        figures = power.Figures()
+        seeds, rate = (WORKLOADS // 2, 0.5) if HEAVY else (4, 0.2)
+        slaves.sweep(figures, range(seeds), power.STEPS, rate)
+        self.assertEqual(figures.wrong, [])
+        self.assertTrue(sum(figures.images.values()) > 100)
 
     def test_broker(self) -> None:
         """Power losses of a broker: what was answered is there."""

@@ -5,6 +5,9 @@ The scan ends where no record is and no whole record follows: a torn tail. Where
 records follow (L{rocketbroker.store.commitlog.resync}), the bytes between are corrupt,
 or the disk cannot read them. The scan passes over them, counts them, and goes on
 behind: the records that follow were acknowledged like any other.
+
+A slave gets again what it lacks, but only behind its end. So its log ends at such bytes
+if they may never have been on the disk, whatever of the bytes behind them is.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ from rocketbroker.store.commitlog.scanner import NOTHING, Scan
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.dispatch.dispatcher import ENTRY_BATCH_SIZE, Dispatcher
+
+#: Behind all positions.
+NEVER: Final = 1 << 62
 
 _MAGIC_V1: Final = MAGIC_V1.to_bytes(4, "big", signed=True)
 
@@ -35,8 +41,11 @@ class LogScan:
         dispatcher: Dispatcher,
         check_crc: int,
         corruption: CorruptionLog,
+        torn_from: int = NEVER,
     ) -> None:
         """
+        @param torn_from: bytes from there on that are no record are a torn tail,
+            whatever follows them.
         @param check_crc: which CRCs of a record are checked; see
             L{rocketbroker.store.commitlog.scanner.parse}.
         """
@@ -44,6 +53,7 @@ class LogScan:
         self._dispatcher = dispatcher
         self._check_crc = check_crc
         self._corruption = corruption
+        self._torn_from = torn_from
         self._held: RecordHead | None = None
         self._collected = 0
         self.records = 0
@@ -63,6 +73,8 @@ class LogScan:
             scan = Scan(self._segments, start, end, self._check_crc, self._take)
             self._take_all(scan)
             if not scan.broken or (ends_at_zeros and scan.broken == NOTHING):
+                return scan
+            if scan.position >= self._torn_from and not scan.is_refused:
                 return scan
             start = self._behind(scan, 0 if zeroed else self.last_store_ms)
             if start < 0:

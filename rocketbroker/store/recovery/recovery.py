@@ -41,6 +41,8 @@ kept, and it is not handed out. RocketMQ ends its log there. Other differences:
     own.
   - With C{forceVerifyPropCRC} a record without a CRC of its own counts by that of its
     body; for RocketMQ the log ends there.
+  - The log of a slave ends at a hole in bytes that were not known to be on the disk:
+    it gets them, and all that follows, from its master.
   - A short file of the log is extended; RocketMQ refuses to start. Missing files keep
     their places (L{rocketbroker.store.commitlog.loading}).
   - A whole segment of records behind the end is set aside, not deleted, and discarded
@@ -60,7 +62,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record_head import RecordHead
-from rocketbroker.store.commitlog.checkpoint import Checkpoint
+from rocketbroker.store.commitlog.checkpoint import UNKNOWN, Checkpoint
 from rocketbroker.store.commitlog.loading import (
     MAX_MISSING_BEHIND,
     extend,
@@ -75,7 +77,7 @@ from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence, keep_places
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
-from rocketbroker.store.recovery.log_scan import LogScan
+from rocketbroker.store.recovery.log_scan import NEVER, LogScan
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.recovery.truncation import finish
 from rocketbroker.store.shared_positions import (
@@ -124,6 +126,7 @@ class Recovery:
         clean: bool,
         zeroed: bool,
         truncated_to: int = -1,
+        is_slave: bool = False,
     ) -> None:
         """
         @param check_crc: which CRCs of a record are checked; see
@@ -135,6 +138,7 @@ class Recovery:
             began to write there.
         @param truncated_to: where a truncation that was broken off ends the log; -1 for
             none. The last stop was not clean then.
+        @param is_slave: whether a master has all that this log lacks at its end.
         """
         self._files = files
         self._segments = segments
@@ -148,6 +152,7 @@ class Recovery:
         self._mark_unclean = mark_unclean
         self._clean = clean
         self._truncated_to = truncated_to
+        self._is_slave = is_slave
         self._trust = Trust.ALL if clean else Trust.BEFORE_START
         self._scan: Scan | None = None
         self._start = 0
@@ -390,8 +395,13 @@ class Recovery:
         self._dispatcher.offset_sequence = sequence
         if trust is not Trust.ALL:
             self._dispatcher.know(self._table.all())
+        flushed = self._checkpoint.position
         scan = LogScan(
-            self._segments, self._dispatcher, self._check_crc, self._corruption
+            self._segments,
+            self._dispatcher,
+            self._check_crc,
+            self._corruption,
+            flushed if self._is_slave and flushed != UNKNOWN else NEVER,
         )
         self._scan = scan.run(self._start, trust is Trust.ALL, self.zeroed)
         self._dispatcher.offset_sequence = None

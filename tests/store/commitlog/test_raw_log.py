@@ -11,7 +11,7 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, SERVICE_NOT_AVAILABLE
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.running_flags import FENCED
-from tests.store.copies import CopyCase, open_copy, segments, work
+from tests.store.copies import CopyCase, open_copy, segments, settle, work
 from tests.store.stores import SEGMENT, bodies, draft, opened, placed, put
 
 
@@ -107,8 +107,8 @@ class CopyTests(CopyCase):
         self.assertEqual(self.slave.min_position, start)
         self.assertEqual([*segments(self.slave_disk)], [segment_name(start)])
         self.copy(luck)
-        self.settle(self.slave)
-        self.settle(self.master)
+        settle(self.slave)
+        settle(self.master)
         ends = {queue: queue.max_offset for queue in self.slave.queues()}
         self.slave_disk.crash(keep_all=True)
         self.slave = open_copy(self.slave_disk, self.slave_wall)
@@ -144,9 +144,9 @@ class CopyTests(CopyCase):
         self.slave.append([late])
         self.assertEqual(late.status, SERVICE_NOT_AVAILABLE)
         self.assertIn("not all", self.slave.refusal() or "")
-        self.settle(self.slave)
+        settle(self.slave)
         self.assertIsNone(self.slave.refusal())
-        self.settle(self.master)
+        settle(self.master)
         wanted = {
             each: self.master.queue(each.topic, each.queue_id).next_offset
             for each in self.slave.queues()
@@ -163,7 +163,7 @@ class CopyTests(CopyCase):
         self.master.delete_topic("T")
         put(self.master, queue, b"new")
         self.copy(random.Random(1))
-        self.settle(self.slave)
+        settle(self.slave)
         copy = self.slave.queue("T", 0)
         self.assertEqual(bodies(self.slave, copy), [b"new"])
         self.assertEqual(copy.next_offset, 1)

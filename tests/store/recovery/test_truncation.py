@@ -10,7 +10,7 @@ from rocketbroker.store.interfaces import PUT_OK, SERVICE_NOT_AVAILABLE, IQueue
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.recovery.truncation import NAME
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.copies import CopyCase, open_copy, segments, work
+from tests.store.copies import CopyCase, open_copy, segments, settle, work
 from tests.store.stores import ROOT, SEGMENT, Wall, bodies, draft, opened, put
 
 
@@ -34,7 +34,7 @@ class TruncationTests(CopyCase):
             luck = random.Random(seed)
             self.grow(luck, luck.randrange(SEGMENT, 2 * SEGMENT))
             if luck.random() < 0.7:
-                self.settle(self.slave)
+                settle(self.slave)
             kept = self.slave.published_position
             # Another slave has no more than that.
             disk, wall = MemoryDisk(), Wall()
@@ -42,7 +42,7 @@ class TruncationTests(CopyCase):
             self.follow(other, self.slave, kept)
             self.grow(luck, luck.randrange(kept, kept + 3 * SEGMENT))
             if luck.random() < 0.7:
-                self.settle(self.slave)
+                settle(self.slave)
             self.slave.flush_queues()
             self.slave.raw_log.truncate(kept)
             self.assertEqual(self.slave.published_position, kept)
@@ -50,7 +50,7 @@ class TruncationTests(CopyCase):
             if luck.random() < 0.3:
                 self.slave = self.reopened(luck.random() < 0.5)
             self.master, self.disk, self.wall = other, disk, wall
-            self.settle(self.master)
+            settle(self.master)
             self.check()
             self.grow(luck, kept + luck.randrange(2 * SEGMENT))
             self.check()
@@ -114,7 +114,7 @@ class TruncationTests(CopyCase):
         self.slave = open_copy(disk, wall, file_reserved_time=0)
         queue = self.slave.queue("T", 0)
         put(self.slave, queue, *[b"1" * 30_000] * 9)
-        self.settle(self.slave)
+        settle(self.slave)
         self.slave.cleaner.expire_now()
         for _ in self.slave.clean():
             pass
@@ -157,7 +157,7 @@ class BrokenOffTests(CopyCase):
         first = put(self.slave, self.queue, *[b"1" * 9_000] * 3)
         put(self.slave, self.queue, *[b"2" * 9_000] * 18)
         self.position = first[-1].end
-        self.settle(self.slave)
+        settle(self.slave)
         self.slave.flush_queues()
 
     def test_refusedDisk(self) -> None:
