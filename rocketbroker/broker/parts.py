@@ -245,7 +245,7 @@ class Parts:
             self.services,
             self.replica_server.appended,
         )
-        self.master_link.watch(self.scheduler.appended)
+        self.master_link.watch(self.scheduler.received)
         self.cleanup = Cleanup(clock, store, in_thread, self.services)
         self.batcher = AppendBatcher(
             store,

@@ -14,6 +14,7 @@ from rocketbroker.broker.storage.store_scheduler import (
     HASTE_SECONDS,
     INDEX_SECONDS,
     MAX_DISPATCHED,
+    RECEIVED_SECONDS,
     RETRY_SECONDS,
 )
 from rocketbroker.store.interfaces import Arrival, Draft
@@ -55,6 +56,17 @@ class DispatchTests(SchedulerCase):
         self.rig.threads.run()
         self.rig.clock.advance(CATCH_UP_SECONDS)
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
+
+    def test_received(self) -> None:
+        """What came from a master is dispatched some milliseconds later, and sent on to
+        other slaves at once."""
+        self.rig.append()
+        self.scheduler.received()
+        self.assertEqual(self.replicas.notices, 1)
+        self.rig.clock.advance(RECEIVED_SECONDS / 2)
+        self.assertEqual(self.arrived, [])
+        self.rig.clock.advance(RECEIVED_SECONDS / 2)
+        self.assertEqual(self.arrived, [(1, 1)])
 
     def test_now(self) -> None:
         """At once when asked; then nothing is left for later."""
