@@ -157,7 +157,7 @@ def broker_site(
             families.collect,
             in_thread,
             broker.store.refusal,
-            broker.problems,
+            lambda: [*broker.standing(), *broker.problems()],
             broker.not_ready,
             {b"problems": ProblemsResource(broker.diagnosis.to_json)},
         )

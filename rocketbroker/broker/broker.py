@@ -24,10 +24,12 @@ from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.ha_status import HaStatus
+from rocketbroker.broker.replicas.slave_progress import SlaveProgress
 from rocketbroker.broker.services import (
     CLIENTS,
     DIAGNOSIS,
     DISPATCH_BEHIND,
+    MASTERS_END,
     NOTICES,
     SAMPLES,
     SAVE_COUNTERS,
@@ -59,6 +61,7 @@ class Broker(Parts):
 
     @ivar runtime_info: its state in figures.
     @ivar ha_status: how replication is.
+    @ivar slave_progress: of a slave, how far behind its master it is.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -78,6 +81,13 @@ class Broker(Parts):
         administrators = (self.runtime_info, *administration(self, env))
         self.ha_status = HaStatus(
             self.store, self.services, self.replica_server, self.master_link
+        )
+        self.slave_progress = SlaveProgress(
+            env.client,
+            self.store,
+            self.master_link,
+            lambda: self.registration.masters.current.address,
+            env.wall_ms,
         )
         for part in (*self.responders(), self.ha_status, *administrators):
             part.register(self.main)
@@ -146,6 +156,7 @@ class Broker(Parts):
         begin(WATERMARKS, self.watermarks.look)
         begin(DISPATCH_BEHIND, self.watermarks.look_behind)
         begin(SAMPLES, self.statistics.look)
+        begin(MASTERS_END, self.slave_progress.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.registration.start().addCallback(lambda _: self._ready())
 
@@ -195,12 +206,24 @@ class Broker(Parts):
         found = [file.problem for file in self.files]
         found.append(self.topics.limit.problem(len(self.topics)))
         found.append(self.groups.limit.problem(len(self.groups)))
+        found += self.ha_status.problems(self.settings.store)
         return [sentence for sentence in found if sentence]
+
+    def standing(self) -> list[str]:
+        """Sentences about what is as it should be, for C{/healthz}: of a slave, how far
+        behind its master it is."""
+        if self.services.role is Role.MASTER:
+            return []
+        return [self.slave_progress.sentence()]
 
     def not_ready(self) -> str | None:
         """Why clients cannot use this broker, for C{/healthz/ready}."""
         if not self.registration.is_known:
             return "No name server knows this broker."
+        if self.services.role is Role.SLAVE:
+            behind = self.slave_progress.not_ready()
+            if behind is not None:
+                return behind
         return self.store.refusal()
 
     def stop(self) -> Deferred[None]:

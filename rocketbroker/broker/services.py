@@ -59,6 +59,10 @@ MARKS_SECONDS: Final = 1.0
 #: How often the counters of topics and groups are looked at: a minute has six looks.
 LOOK_SECONDS: Final = 10.0
 
+#: How often a slave asks its master where the log ends: as often as they tell each
+#: other that they are there.
+MASTER_SECONDS: Final = 5.0
+
 #: Bounds of registerNameServerPeriod: name servers forget a broker after two minutes,
 #: and need not hear of it all the time.
 REGISTRATION_SECONDS: Final = (10.0, 60.0)
@@ -258,6 +262,13 @@ DISPATCH_BEHIND: Final = Service(
     "messages that no consumer sees yet are logged",
     always(60),
     always(10),
+)
+MASTERS_END: Final = Service(
+    "look at the master's log",
+    "a slave can say how far behind its master it is",
+    always(MASTER_SECONDS),
+    always(1),
+    SLAVES,
 )
 REGISTRATION: Final = Service(
     "registration with name servers",

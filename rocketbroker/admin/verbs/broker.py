@@ -191,6 +191,7 @@ def _slave_of(
         "in_sync": slave.in_sync,
         "sent_to": slave.transfer_from_where,
         "rate": Size(slave.transferred_byte_in_second),
+        "problem": slave.problem,
     }
 
 

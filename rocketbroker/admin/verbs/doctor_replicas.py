@@ -68,7 +68,9 @@ def of_master(
     """Whether a master has the slaves that its settings ask for."""
     slaves = info.ha_connection_info
     for slave in slaves:
-        if not slave.in_sync:
+        if slave.problem:
+            yield Finding(PROBLEM, what, slave.problem)
+        elif not slave.in_sync:
             words = f"its slave {slave.addr} is {Size(slave.diff)} behind"
             yield Finding(WARNING, what, words)
     if settings.get("brokerRole") != "SYNC_MASTER":

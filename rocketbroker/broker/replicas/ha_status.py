@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.broker.replicas.test_ha_status -*-
 """Requests 907 and 908: how replication is, for administrators.
 
-RocketMQ's figures (C{docs/facts/ha.md} 6), and three of ours besides, which its tools
-pass over: when a slave last had all, and of a slave the state of its link to the master
-and what is wrong with it.
+RocketMQ's figures (C{docs/facts/ha.md} 6), and some of ours besides, which its tools
+pass over: of each slave when it last had all, and why it is sent nothing; of a slave
+the state of its link to the master, and what is wrong with it.
 
 A slave has one more number, of which nothing depends: where its master's log ended when
 the master started. Request 908 sets it.
@@ -11,10 +11,11 @@ the master started. Request 908 sets it.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.services import Role, Services
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.replication.interfaces import IMasterLink, IReplica, IReplicaServer
 from rocketbroker.store.interfaces import IStore
@@ -26,6 +27,9 @@ from rocketbroker.wire.bodies.replicas import (
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.headers.namesrv import ResetMasterFlushOffsetHeader
+
+#: The role whose sends wait for slaves.
+SYNC_MASTER: Final = "SYNC_MASTER"
 
 
 @final
@@ -95,6 +99,24 @@ class HaStatus:
             )
         )
 
+    def problems(self, options: StoreOptions) -> list[str]:
+        """Sentences about what an operator has to mend.
+
+        A slave that is missing is one of them only where sends wait for it.
+        """
+        if self._services.role is not Role.MASTER:
+            return [self._link.problem] if self._link.problem else []
+        found = [each.problem for each in self._server.replicas if each.problem]
+        wanted = options.in_sync_replicas
+        if options.broker_role == SYNC_MASTER and wanted > 1:
+            there = self._server.in_sync(self._store.published_position)
+            if there < wanted:
+                found.append(
+                    f"Sends wait for {wanted} copies (inSyncReplicas), and only "
+                    f"{there} of them, this broker's included, can be made now."
+                )
+        return found
+
 
 def connection_info(replica: IReplica, end: int) -> HAConnectionRuntimeInfo:
     """One slave.
@@ -109,4 +131,5 @@ def connection_info(replica: IReplica, end: int) -> HAConnectionRuntimeInfo:
         transferred_byte_in_second=replica.bytes_per_second,
         transfer_from_where=replica.sent,
         caught_up_timestamp=replica.caught_up_ms,
+        problem=replica.problem,
     )

@@ -23,6 +23,7 @@ class HAConnectionRuntimeInfo:
     @ivar transferred_byte_in_second: of the last whole second.
     @ivar transfer_from_where: the position up to which it was sent the log.
     @ivar caught_up_timestamp: when it last had all, in ms; RocketMQ does not say.
+    @ivar problem: why it is sent nothing now, or empty; likewise.
     """
 
     addr: str | None = None
@@ -32,6 +33,7 @@ class HAConnectionRuntimeInfo:
     transferred_byte_in_second: int = 0
     transfer_from_where: int = 0
     caught_up_timestamp: int | None = None
+    problem: str | None = None
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -51,6 +53,7 @@ class HAConnectionRuntimeInfo:
             ),
             transfer_from_where=fields.integer("transferFromWhere", bits=64),
             caught_up_timestamp=read_long(caught_up) if caught_up is not None else None,
+            problem=fields.text("problem"),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -60,6 +63,7 @@ class HAConnectionRuntimeInfo:
             "caughtUpTimestamp": self.caught_up_timestamp,
             "diff": self.diff,
             "inSync": self.in_sync,
+            "problem": self.problem,
             "slaveAckOffset": self.slave_ack_offset,
             "transferFromWhere": self.transfer_from_where,
             "transferredByteInSecond": self.transferred_byte_in_second,

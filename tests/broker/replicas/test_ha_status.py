@@ -49,7 +49,7 @@ class MasterTests(SynchronousTestCase):
         self.rig.replicas.report(self.end, 10)
         first, second = self.rig.replicas.replicas
         first.bytes_per_second, first.caught_up_ms = 12, 5
-        second.sent = 20
+        second.sent, second.problem = 20, "It is ahead."
         info = self.info()
         self.assertEqual(info.in_sync_slave_nums, 2)
         self.assertEqual(
@@ -63,6 +63,7 @@ class MasterTests(SynchronousTestCase):
                     transferred_byte_in_second=12,
                     transfer_from_where=self.end,
                     caught_up_timestamp=5,
+                    problem="",
                 ),
                 HAConnectionRuntimeInfo(
                     addr=second.address,
@@ -71,6 +72,7 @@ class MasterTests(SynchronousTestCase):
                     in_sync=True,
                     transfer_from_where=20,
                     caught_up_timestamp=0,
+                    problem="It is ahead.",
                 ),
             ],
         )
@@ -148,3 +150,49 @@ class SlaveTests(SynchronousTestCase):
         """A slave that acts as master follows nobody new, and is no master."""
         self.services.act_as(Role.ACTING_MASTER)
         self.assertEqual(self.info().master_flush_offset, 0)
+
+
+class HealthTests(SynchronousTestCase):
+    """What a broker says of its replication under /healthz."""
+
+    def broker(self, **settings: str) -> Rig:
+        """A broker with these settings."""
+        rig = Rig(settings)
+        self.addCleanup(rig.close)
+        return rig
+
+    def test_async(self) -> None:
+        """A master that waits for nobody has nothing to say about who is missing."""
+        rig = self.broker(inSyncReplicas="2")
+        self.assertEqual((rig.broker.problems(), rig.broker.standing()), ([], []))
+
+    def test_missing(self) -> None:
+        """A slave that is missing is a problem of who asks for copies."""
+        rig = self.broker()
+        options = StoreOptions(broker_role="SYNC_MASTER", in_sync_replicas=2)
+        (problem,) = rig.broker.ha_status.problems(options)
+        self.assertIn("Sends wait for 2 copies (inSyncReplicas), and only 1", problem)
+        self.assertIsNone(rig.broker.not_ready())
+        rig.replicas.report(0)
+        self.assertEqual(rig.broker.ha_status.problems(options), [])
+
+    def test_notSent(self) -> None:
+        """A slave that cannot be sent the log is one in any case."""
+        rig = self.broker()
+        rig.replicas.report(0)
+        rig.replicas.replicas[0].problem = "It is ahead."
+        self.assertEqual(rig.broker.problems(), ["It is ahead."])
+
+    def test_slave(self) -> None:
+        """A slave says how far behind it is, and what is wrong with its link; it is
+        not ready until it has had all once."""
+        rig = self.broker(brokerRole="SLAVE", brokerId="1")
+        broker = rig.broker
+        self.assertEqual(broker.problems(), [])
+        self.assertIn("has not heard yet", broker.standing()[0])
+        self.assertIsNone(broker.not_ready())
+        rig.link.problem = "Nobody listens there."
+        self.assertEqual(broker.problems(), ["Nobody listens there."])
+        broker.slave_progress.master_end = 5
+        self.assertIn("lacks 5 bytes", broker.standing()[0])
+        self.assertIn("not caught up since its start", broker.not_ready() or "")
