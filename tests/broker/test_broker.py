@@ -237,6 +237,23 @@ class BrokerTests(WeekCase):
         self.successResultOf(stopped)
         self.assertEqual([self.successResultOf(each).code for each in waiting], [0] * 3)
 
+    def test_stopWhileSlaveIsGone(self) -> None:
+        """Who waits for a slave gets an answer, too, and the broker stops no later than
+        slaveTimeout makes it."""
+        broker = self.running(brokerRole="SYNC_MASTER", inSyncReplicas="2")
+        waiting = self.client.invoke(
+            "127.0.0.1:10911", Command(310, send_ext("T"), b"late"), 30.0
+        )
+        self.network.settle()
+        stopped = broker.stop()
+        for _ in range(50):
+            self.network.advance(0.05)
+        self.assertNoResult(waiting)
+        for _ in range(50):
+            self.network.advance(0.05)
+        self.assertEqual(self.successResultOf(waiting).code, 12)
+        self.successResultOf(stopped)
+
     def test_stopWhileTopicsWait(self) -> None:
         """Changes of a large table are written together some time later, but at once
         when the broker stops, and who waits for them gets an answer."""
