@@ -167,6 +167,16 @@ def add_store(samples: Samples, broker: Broker) -> None:
             broker.long_polling.woken,
         ),
         (
+            "rocketbroker_long_polling_refused_total",
+            "pulls that were not held, because too many are",
+            broker.long_polling.refused,
+        ),
+        (
+            "rocketbroker_groups_disabled_total",
+            "groups switched off because they read far behind",
+            broker.slow_groups.disabled,
+        ),
+        (
             "rocketbroker_cold_pulls_total",
             "pulls that waited for a read of the disk",
             broker.pulling.cold_pulls,

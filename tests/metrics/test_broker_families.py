@@ -343,6 +343,10 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_waiting_requests_refused_total"
         self.assertEqual(self.value(name, family="get_broker_runtime_info"), 3)
         self.assertEqual(self.value(name, family="pull_message"), 0)
+        self.broker.long_polling.refused = 6
+        self.broker.slow_groups.disabled = 7
+        self.assertEqual(self.value("rocketbroker_long_polling_refused_total"), 6)
+        self.assertEqual(self.value("rocketbroker_groups_disabled_total"), 7)
         self.broker.cold_flow.refused = 4
         self.broker.pulling.cold_overloads = 5
         name = "rocketbroker_cold_pulls_refused_total"
