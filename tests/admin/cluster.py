@@ -60,6 +60,10 @@ class LocalCaller:
         responder = self._table.responders[command.code]
         return maybeDeferred(lambda: answered(responder(self._connection, command)))
 
+    def oneway(self, address: str, command: Command) -> None:
+        """See L{rocketbroker.broker.registration.name_server_api.Caller}."""
+        raise AssertionError(f"nobody takes request {command.code} without an answer")
+
 
 class AdminCluster:
     """A name server and a broker, each started.

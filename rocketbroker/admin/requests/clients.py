@@ -15,6 +15,17 @@ from rocketbroker.wire.bodies.clients import (
 )
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.headers.admin import GetProducerConnectionListRequestHeader
+from rocketbroker.wire.versions import version_name
+
+
+def client_row(client: ClientConnection) -> dict[str, object]:
+    """A connected client."""
+    return {
+        "client": client.client_id,
+        "address": client.client_addr,
+        "language": client.language,
+        "version": version_name(client.version),
+    }
 
 
 def producers(cluster: Cluster, broker: Broker) -> dict[str, list[ClientConnection]]:

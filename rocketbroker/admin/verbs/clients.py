@@ -11,11 +11,10 @@ from rocketbroker.admin.options import GROUP, showing
 from rocketbroker.admin.requests import clients, groups
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import NotThere
-from rocketbroker.errors import BrokerError
+from rocketbroker.errors import RequestCodeNotSupported
 from rocketbroker.wire.bodies.clients import ClientConnection
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.fields import Fields
-from rocketbroker.wire.versions import version_name
 
 
 @click.group()
@@ -28,18 +27,9 @@ def producer() -> None:
     """Connected producers: list."""
 
 
-def client_row(
-    group: str, broker: Broker, client: ClientConnection
-) -> dict[str, object]:
+def _row(group: str, broker: Broker, client: ClientConnection) -> dict[str, object]:
     """A connection of a client to a broker."""
-    return {
-        "group": group,
-        "client": client.client_id,
-        "address": client.client_addr,
-        "language": client.language,
-        "version": version_name(client.version),
-        "broker": broker.name,
-    }
+    return {"group": group, **clients.client_row(client), "broker": broker.name}
 
 
 @consumer.command("ls")
@@ -59,7 +49,7 @@ def consumer_ls(cluster: Cluster, rows: Rows, group: str | None) -> None:
             party = groups.members(cluster, broker, name)
             for one in party.connection_set if party else ():
                 any_found = True
-                rows.add("consumer", client_row(name, broker, one))
+                rows.add("consumer", _row(name, broker, one))
     if group and not any_found:
         raise NotThere(f"No consumer of {group} is connected.")
 
@@ -139,7 +129,7 @@ def producer_ls(cluster: Cluster, rows: Rows, group: str | None) -> None:
         for name, connected in sorted(table.items()):
             for one in connected:
                 any_found = True
-                rows.add("producer", client_row(name, broker, one))
+                rows.add("producer", _row(name, broker, one))
     if group and not any_found:
         raise NotThere(f"No producer of {group} is connected.")
 
@@ -151,9 +141,7 @@ def _producers(
         return {group: clients.producers_of(cluster, broker, group)}
     try:
         return clients.producers(cluster, broker)
-    except BrokerError as problem:
-        if problem.code == 3:
-            raise NotThere(
-                f"{broker.name} cannot list all producers: give a group."
-            ) from problem
-        raise
+    except RequestCodeNotSupported as problem:
+        raise NotThere(
+            f"{broker.name} cannot list all producers: give a group."
+        ) from problem

@@ -23,6 +23,7 @@ from rocketbroker.admin.options import (
     showing,
 )
 from rocketbroker.admin.requests import groups, topics
+from rocketbroker.admin.requests.clients import client_row
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure
 from rocketbroker.admin.verbs.topic import (
@@ -43,7 +44,6 @@ from rocketbroker.wire.bodies.clients import ClientConnection, ConsumerConnectio
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.statistics import ConsumeStats, OffsetWrapper
-from rocketbroker.wire.versions import version_name
 
 #: Options that set what they are called, by the setting's name.
 _SETTINGS: Final = {
@@ -234,7 +234,7 @@ def group_show(cluster: Cluster, rows: Rows, group: str, topic: str | None) -> N
         for one in party.connection_set
     }
     for _, (_, client) in sorted(clients.items()):
-        rows.add("member", member_row(client))
+        rows.add("member", client_row(client))
     subscriptions = {
         subscription.topic: subscription
         for _, party in parties
@@ -261,16 +261,6 @@ def _owners(
     except RequestTimeout:
         click.echo(f"rocketbroker: {client_id} does not say what it consumes", err=True)
     return owners
-
-
-def member_row(client: ClientConnection) -> dict[str, object]:
-    """A connected client."""
-    return {
-        "client": client.client_id,
-        "address": client.client_addr,
-        "language": client.language,
-        "version": version_name(client.version),
-    }
 
 
 def _queue_row(

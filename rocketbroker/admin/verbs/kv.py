@@ -51,13 +51,20 @@ def kv_ls(cluster: Cluster, rows: Rows, namespace: str) -> None:
 @showing
 def kv_get(cluster: Cluster, rows: Rows, namespace: str, key: str) -> None:
     """Show the value of a key."""
+    rows.line("pair", {"value": _value(cluster, namespace, key)})
+
+
+def _value(cluster: Cluster, namespace: str, key: str) -> str | None:
+    """The value of a key.
+
+    @raise QueryNotFound: there is no such key.
+    """
     header = GetKVConfigRequestHeader(namespace=namespace, key=key)
     try:
         answer = cluster.ask_name_server(RequestCode.GET_KV_CONFIG, header)
     except QueryNotFound:
         raise QueryNotFound(f"There is no {key} in {namespace}.") from None
-    value = GetKVConfigResponseHeader.from_ext(answer.ext).value
-    rows.line("pair", {"value": value})
+    return GetKVConfigResponseHeader.from_ext(answer.ext).value
 
 
 @kv.command("set")
@@ -82,11 +89,7 @@ def kv_delete(
     cluster: Cluster, rows: Rows, namespace: str, key: str, yes: bool
 ) -> None:
     """Delete a key on all name servers."""
-    asked = GetKVConfigRequestHeader(namespace=namespace, key=key)
-    try:
-        cluster.ask_name_server(RequestCode.GET_KV_CONFIG, asked)
-    except QueryNotFound:
-        raise QueryNotFound(f"There is no {key} in {namespace}.") from None
+    _value(cluster, namespace, key)
     confirm(f"Delete {key} from {namespace}", yes)
     header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
     for server in cluster.name_servers:
