@@ -40,7 +40,7 @@ def add_services(samples: Samples, services: Services) -> None:
 
 
 def add_limits(samples: Samples, broker: Broker) -> None:
-    """Add the refusals by limits of what clients create."""
+    """Add the refusals by limits: of what clients create, of waiting, and of pulls."""
     for limit, refused in (
         ("topics", broker.topics.limit.refused),
         ("groups", broker.groups.limit.refused),
@@ -59,3 +59,24 @@ def add_limits(samples: Samples, broker: Broker) -> None:
             waiting.refused,
             family=waiting.code.name.lower(),
         )
+    for reason, count in (
+        ("flow_control", broker.cold_flow.refused),
+        ("overloaded", broker.pulling.cold_overloads),
+    ):
+        samples.counter(
+            "rocketbroker_cold_pulls_refused_total",
+            "pulls of old messages refused: their group has read too many of them, or "
+            "too many wait for the disk",
+            count,
+            reason=reason,
+        )
+    samples.counter(
+        "rocketbroker_long_polling_refused_total",
+        "pulls that were not held, because too many are",
+        broker.long_polling.refused,
+    )
+    samples.counter(
+        "rocketbroker_groups_disabled_total",
+        "groups switched off because they read far behind",
+        broker.slow_groups.disabled,
+    )

@@ -114,17 +114,6 @@ def add_store(samples: Samples, broker: Broker) -> None:
             count,
             reason=reason,
         )
-    for reason, count in (
-        ("flow_control", broker.cold_flow.refused),
-        ("overloaded", broker.pulling.cold_overloads),
-    ):
-        samples.counter(
-            "rocketbroker_cold_pulls_refused_total",
-            "pulls of old messages refused: their group has read too many of them, or "
-            "too many wait for the disk",
-            count,
-            reason=reason,
-        )
     for name, words, value in (
         (
             "rocketbroker_sends_failed_total",
@@ -165,16 +154,6 @@ def add_store(samples: Samples, broker: Broker) -> None:
             "rocketbroker_long_polling_woken_total",
             "held pulls that a message woke",
             broker.long_polling.woken,
-        ),
-        (
-            "rocketbroker_long_polling_refused_total",
-            "pulls that were not held, because too many are",
-            broker.long_polling.refused,
-        ),
-        (
-            "rocketbroker_groups_disabled_total",
-            "groups switched off because they read far behind",
-            broker.slow_groups.disabled,
         ),
         (
             "rocketbroker_cold_pulls_total",
