@@ -18,7 +18,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +67,18 @@ class Kit:
 
     def load(self, port: int, pid: int, words: list[str]) -> float:
         """Microseconds of the server's CPU per message under one load."""
-        return float(self.figures(port, pid, words)["server_us_per_message"])
+        return float(self.figures(port, [pid], words)["server_us_per_message"])
 
-    def figures(self, port: int, pid: int, words: list[str]) -> dict[str, Any]:
-        """All that is printed of one load."""
+    def figures(
+        self, port: int, pids: Iterable[int], words: list[str]
+    ) -> dict[str, Any]:
+        """All that is printed of one load.
+
+        @param pids: the processes whose CPU counts.
+        """
         done = subprocess.run(
-            [*self._command, "load", "-p", str(port), "-P", str(pid), *words]
-            + ["-t", self._seconds, "-W", "1"],
+            [*self._command, "load", "-p", str(port), *words]
+            + ["-P", ",".join(map(str, pids)), "-t", self._seconds, "-W", "1"],
             capture_output=True,
             text=True,
         )

@@ -196,8 +196,8 @@ def latency(scale: Scale) -> Iterator[Figure | str]:
             with serving as found:
                 create_topic(found.port, "TopicTest")
                 # Java compiles what it runs often.
-                Kit(scale.kit, scale.of(30, 1)).figures(found.port, found.pid, SENDS)
-                figures = kit.figures(found.port, found.pid, SENDS)
+                Kit(scale.kit, scale.of(30, 1)).figures(found.port, [found.pid], SENDS)
+                figures = kit.figures(found.port, [found.pid], SENDS)
             tails.append(figures["p999_us"])
             for part in ("p50", "p99", "p999"):
                 yield Figure(f"{name}{part}", figures[f"{part}_us"] / 1000, "ms")

@@ -38,7 +38,7 @@ WINDOW = 200
 
 BODY = b"x" * 128
 
-#: What a client that was given no answer raises.
+#: What a client raises without an answer.
 NO_ANSWER = (OSError, RocketbrokerError)
 
 #: Whether a process beside has to end.
@@ -71,7 +71,7 @@ class Figure(NamedTuple):
 class RowWords(argparse.Namespace):
     """The words of a command line that names rows.
 
-    @ivar rows: those to measure; all, if none is named.
+    @ivar rows: all, if none is named.
     @ivar kit: a kit.py that runs the Java broker.
     """
 
@@ -81,14 +81,19 @@ class RowWords(argparse.Namespace):
     realtime: bool
 
 
-def row_words(description: str | None, known: Iterable[str]) -> RowWords:
+def row_words(
+    description: str | None, known: Iterable[str], **numbers: int
+) -> RowWords:
     """Read the command line, and obey C{--realtime}.
 
     @param known: the names of the rows.
+    @param numbers: of options that a script has of its own, unless they are given.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    for name, number in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--kit")

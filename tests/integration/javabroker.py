@@ -127,6 +127,11 @@ class JavaServer:
         assert self._process is not None
         return self._process.pid
 
+    def send_signal(self, how: int) -> None:
+        """Send it a signal, if it is up."""
+        if self._process is not None:
+            self._process.send_signal(how)
+
     def output(self) -> str:
         """Its console and its logs."""
         logs = sorted((self.home / "logs").rglob("*.log"))

@@ -102,6 +102,10 @@ class Member:
         """Stop it."""
         self.server.stop(how)
 
+    def send_signal(self, how: int) -> None:
+        """Send it a signal, if it is up."""
+        self.server.send_signal(how)
+
     def set(self, **settings: object) -> None:
         """Change settings, for the next start."""
         self.server.set(**settings)

@@ -144,6 +144,11 @@ class Server:
         self.stop(signal.SIGKILL)
         raise RuntimeError(f"{self.name} is not ready:\n{self.log.read_text()}")
 
+    def send_signal(self, how: int) -> None:
+        """Send it a signal, if it is up."""
+        if self.process is not None:
+            self.process.send_signal(how)
+
     def stop(self, how: int = signal.SIGTERM) -> int | None:
         """Stop it; its exit status."""
         if self.process is None:

@@ -200,6 +200,18 @@ class ReplicationTests(SynchronousTestCase):
         keys = {message.unique_key for message in stored(slave.store, TOPIC)}
         self.assertEqual(keys, load.committed)
 
+    def test_ours(self) -> None:
+        """Ours on ours, and both of RocketMQ's versions on it."""
+        self.replicate(OURS, OURS, "5.3.3", "4.9.7")
+
+    def test_533(self) -> None:
+        """Ours on 5.3.3."""
+        self.replicate("5.3.3", OURS)
+
+    def test_497(self) -> None:
+        """Ours on 4.9.7."""
+        self.replicate("4.9.7", OURS)
+
     if HEAVY:
 
         def test_javaOnly(self) -> None:
