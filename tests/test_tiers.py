@@ -76,6 +76,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "diagnostics",
         "environment",
         "parts",
+        "group_roles",
         "admin",
         "broker",
     ),

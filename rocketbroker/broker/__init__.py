@@ -8,6 +8,7 @@ the whole world.
 
   - L{rocketbroker.broker.broker}: the ports, the order of start and stop.
   - L{rocketbroker.broker.parts}: all parts, wired to one another.
+  - L{rocketbroker.broker.group_roles}: the group of one name, and acting in it.
   - L{rocketbroker.broker.environment}: the effects that are injected.
 
 Its rooms, each of which imports only those above it in this list:

@@ -21,6 +21,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.admin.administration import administration, runtime_info
 from rocketbroker.broker.environment import BrokerEnvironment, Server
+from rocketbroker.broker.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.ha_status import HaStatus
@@ -48,9 +49,6 @@ from rocketbroker.remoting.table import ResponderTable
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
 
-#: A shorter haMasterAddress is none, as in RocketMQ.
-MIN_MASTER_ADDRESS: Final = 6
-
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0
 
@@ -62,6 +60,7 @@ class Broker(Parts):
     @ivar runtime_info: its state in figures.
     @ivar ha_status: how replication is.
     @ivar slave_progress: of a slave, how far behind its master it is.
+    @ivar group_roles: how this broker gets into the group of its name, and acts in it.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -89,7 +88,9 @@ class Broker(Parts):
             lambda: self.registration.masters.current.address,
             env.wall_ms,
         )
-        for part in (*self.responders(), self.ha_status, *administrators):
+        self.group_roles = GroupRoles(self, env, self.ha_status)
+        group = self.ha_status, self.group_roles
+        for part in (*self.responders(), *group, *administrators):
             part.register(self.main)
             part.register(self.vip)
         self.pulling.register(self.main)
@@ -158,7 +159,7 @@ class Broker(Parts):
         begin(SAMPLES, self.statistics.look)
         begin(MASTERS_END, self.slave_progress.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
-        return self.registration.start().addCallback(lambda _: self._ready())
+        return self.group_roles.start().addCallback(lambda _: self._ready())
 
     def _follow(self) -> None:
         """Get the log from the master, if this is a slave."""
@@ -219,6 +220,9 @@ class Broker(Parts):
     def not_ready(self) -> str | None:
         """Why clients cannot use this broker, for C{/healthz/ready}."""
         if not self.registration.is_known:
+            way = self.group_roles.pre_online
+            if way is not None and way.problem:
+                return f"This broker is not registered yet: {way.problem}"
             return "No name server knows this broker."
         if self.services.role is Role.SLAVE:
             behind = self.slave_progress.not_ready()
@@ -231,8 +235,10 @@ class Broker(Parts):
         return Deferred.fromCoroutine(self._stop())
 
     async def _stop(self) -> None:
+        left = self.group_roles.stop()
         self.services.stop()
         for step in (
+            lambda: left,
             self.registration.stop,
             self._stop_answering,
             self.schedule.stop,
@@ -285,7 +291,7 @@ class Broker(Parts):
             table.save()
         self.schedule.save()
         saved = [table.saved() for table in self._tables]
-        saved += [self._delay_offsets.saved(), self.transactions.counts.saved()]
+        saved += [self.delay_offsets.saved(), self.transactions.counts.saved()]
         return gatherResults(saved)
 
 

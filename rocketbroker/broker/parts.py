@@ -113,7 +113,7 @@ class Parts:
             self.topics,
             self.groups,
             self.offsets,
-            self._delay_offsets,
+            self.delay_offsets,
             self.filters,
             self.request_modes,
             self.consumer_notify,
@@ -168,7 +168,7 @@ class Parts:
         )
         offsets = "lmqConsumerOffset.json" if light else "consumerOffset.json"
         self.offsets = OffsetTable(options, file(offsets), env.slices, wall_ms)
-        self._delay_offsets = DelayOffsets(
+        self.delay_offsets = DelayOffsets(
             file("delayOffset.json"),
             options.delay_offset_update_version_step,
             wall_ms,
@@ -253,7 +253,7 @@ class Parts:
             AckRule(
                 settings,
                 self.replica_server.in_sync,
-                lambda: self.settings.store.total_replicas,
+                lambda: self.registration.members.alive,
             ),
             settings,
             self.scheduler.appended,
@@ -332,7 +332,7 @@ class Parts:
         self.schedule = ScheduleService(
             env.clock,
             self.store,
-            self._delay_offsets,
+            self.delay_offsets,
             delay_messages,
             self._lmqs,
             self.group_commit,
@@ -487,7 +487,7 @@ class Parts:
             self.locks,
             self.diagnosis,
             self.cleanup,
-            self._delay_offsets,
+            self.delay_offsets,
             self.cold_flow,
             self.assignment,
             self.services,

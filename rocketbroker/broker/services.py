@@ -8,7 +8,8 @@ is logged and counted, and the next run comes at its time.
 Not every broker does all of it: each line says in which roles it is done
 (C{docs/facts/ha.md} 4, 11, 13). A slave has the master's log, byte for byte, so it
 stores nothing of its own: it delivers no delayed messages and ends no transactions. It
-flushes, dispatches and cleans its own files, and its clients are its own.
+flushes, dispatches and cleans its own files, and its clients are its own. An acting
+master stores nothing either, and gives to another group what cannot wait.
 
 What happens after an event is not here: dispatching and indexing after appends
 (L{rocketbroker.broker.storage.store_scheduler}), group commit, retries of
@@ -83,24 +84,39 @@ class Role(Enum):
     """What a broker is to the others of its name.
 
     An acting master is the slave that does the work of a master that is gone; it takes
-    no sends.
+    no sends. An isolated broker is a master that has just started, and takes over what
+    was done without it before name servers hear of it.
     """
 
+    ISOLATED = "isolated"
     MASTER = "master"
     SLAVE = "slave"
     ACTING_MASTER = "acting master"
 
 
-#: The roles of all brokers; of those that store messages of their own; of those that
-#: follow a master.
+#: The roles of all brokers; of those that store messages of their own; of those that do
+#: the same in a master's place, and store elsewhere; of those that follow a master.
 EVERY: Final = frozenset(Role)
-SPECIAL: Final = frozenset({Role.MASTER, Role.ACTING_MASTER})
+MASTERS: Final = frozenset({Role.MASTER})
+ACTING: Final = frozenset({Role.ACTING_MASTER})
 SLAVES: Final = frozenset({Role.SLAVE, Role.ACTING_MASTER})
+
+
+def starts_isolated(settings: BrokerSettings) -> bool:
+    """Whether a broker with these settings is not registered before it has looked for
+    the others of its group (C{docs/facts/ha.md} 13)."""
+    return (
+        settings.broker.enable_slave_acting_master
+        and settings.store.total_replicas > 1
+        and not settings.broker.skip_pre_online
+    )
 
 
 def role_of(settings: BrokerSettings) -> Role:
     """The role that a broker with these settings begins with."""
-    return Role.SLAVE if settings.store.is_slave else Role.MASTER
+    if settings.store.is_slave:
+        return Role.SLAVE
+    return Role.ISOLATED if starts_isolated(settings) else Role.MASTER
 
 
 @attrs.frozen
@@ -195,19 +211,53 @@ DELIVERY: Final = Service(
     "delivery of delayed messages",
     "messages whose delay is over become visible",
     always(DELIVERY_SECONDS),
-    roles=SPECIAL,
+    roles=MASTERS,
 )
 CHECKS: Final = Service(
     "checks of transactions",
     "producers are asked how open transactions ended",
     lambda s: max(1, s.broker.transaction_check_interval) / 1000,
-    roles=SPECIAL,
+    roles=MASTERS,
 )
 MARKS: Final = Service(
     "marks of transactions",
     "ends of transactions that could not be written are written",
     always(MARKS_SECONDS),
-    roles=SPECIAL,
+    roles=MASTERS,
+)
+
+# The group (enableSlaveActingMaster).
+
+HEARTBEATS: Final = Service(
+    "heartbeats to name servers",
+    "a name server notices within seconds that a broker is gone",
+    lambda s: max(1, s.broker.broker_heartbeat_interval) / 1000,
+    always(1),
+)
+MEMBERS: Final = Service(
+    "look at the group",
+    "the slave with the least id acts for a master that is gone",
+    lambda s: max(1, s.broker.sync_broker_member_group_period) / 1000,
+    always(1),
+)
+PRE_ONLINE: Final = Service(
+    "way to the name servers",
+    "what was done without a broker is taken over before clients find it",
+    always(1),
+    always(0),
+)
+ESCAPE_DELAYS: Final = Service(
+    "delivery in a master's place",
+    "messages whose delay is over go to another group",
+    always(DELIVERY_SECONDS),
+    roles=ACTING,
+)
+ESCAPE_HALVES: Final = Service(
+    "open transactions in a master's place",
+    "half messages go to another group, which asks their producers",
+    lambda s: max(1, s.broker.transaction_check_interval) / 1000,
+    always(1),
+    roles=ACTING,
 )
 
 # Tables and figures.

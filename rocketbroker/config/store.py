@@ -149,7 +149,9 @@ class StoreOptions(KeyedOptions):
         "enable_schedule_async_deliver": "a broker before may have delivered so",
         "schedule_async_deliver_max_pending_limit": "how many it had under way",
         "auto_message_version_on_topic_len": "allow topics of more than 127 bytes",
-        "total_replicas": "copies there should be, for lockInStrictMode",
+        "total_replicas": "copies there should be, for lockInStrictMode and the start "
+        "of brokers with enableSlaveActingMaster",
+        "sync_master_flush_offset_when_startup": "note where a master's log ended",
         "in_sync_replicas": "copies that SYNC_MASTER waits for, this one included",
         "min_in_sync_replicas": "with enableAutoInSyncReplicas, how many are enough",
         "enable_auto_in_sync_replicas": "with enableSlaveActingMaster, wait for as "

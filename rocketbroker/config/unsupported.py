@@ -37,7 +37,6 @@ _PAIR: Final = (
     "use a master with brokerRole=SYNC_MASTER and inSyncReplicas=2, and a slave with "
     "brokerRole=SLAVE (docs/replication.rst)"
 )
-_NO_FAILOVER: Final = "taking over from other brokers is not supported yet"
 
 #: Settings of any server.
 SERVER: Final = (
@@ -71,8 +70,6 @@ BROKER: Final = (
         _OFF,
         f"it would switch replication off for a way of copying of old; {_PAIR}",
     ),
-    Unsupported("enableSlaveActingMaster", _OFF, _NO_FAILOVER),
-    Unsupported("enableRemoteEscape", _OFF, _NO_FAILOVER),
     Unsupported(
         "storeType",
         ("default",),

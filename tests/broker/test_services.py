@@ -11,18 +11,20 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker import services
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.services import (
+    ACTING,
     CHECKS,
     CLEANING,
     DELIVERY,
     FINDINGS,
     MARKS,
+    MASTERS,
     REGISTRATION,
-    SPECIAL,
     Role,
     Service,
     Services,
 )
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
 from tests.broker.rig import SMALL, services_of
@@ -38,7 +40,7 @@ class RoleTests(SynchronousTestCase):
         self.services = services_of(self.clock)
         self.done: list[float] = []
         self.ready: Deferred[None] = Deferred()
-        self.service = Service("s", "r", lambda s: 1.0, roles=SPECIAL)
+        self.service = Service("s", "r", lambda s: 1.0, roles=MASTERS | ACTING)
         self.call = self.services.begin(
             self.service, lambda: self.done.append(self.clock.seconds()), self.resume
         )
@@ -115,10 +117,18 @@ class ServicesTests(WeekCase):
         return self.running(fetchNameSrvAddrByDnsLookup="true")
 
     def test_all(self) -> None:
-        """A broker with ASYNC_FLUSH runs the whole table."""
+        """A master and a slave with ASYNC_FLUSH have the whole table between them."""
         table = [each for each in vars(services).values() if type(each) is Service]
         self.assertGreater(len(table), 15)
-        self.assertEqual(set(self.looking().services.calls), set(table))
+        found = set(self.looking().services.calls)
+        self.disk, self.port = MemoryDisk(), 10931
+        slave = self.running(
+            brokerRole="SLAVE",
+            brokerId="1",
+            enableSlaveActingMaster="true",
+            totalReplicas="2",
+        )
+        self.assertEqual(found | set(slave.services.calls), set(table))
 
     def on(self, broker: Broker) -> set[str]:
         """The services that run."""
@@ -128,7 +138,7 @@ class ServicesTests(WeekCase):
 
     def test_roles(self) -> None:
         """A slave stores nothing of its own: it delivers no delayed messages and ends
-        no transactions, and does all else. An acting master does that, too."""
+        no transactions, and does all else. An acting master stores nothing either."""
         broker = self.looking()
         everything = {
             each.name for each in broker.services.calls if Role.MASTER in each.roles
@@ -141,7 +151,10 @@ class ServicesTests(WeekCase):
         self.assertFalse(self.rows()[DELIVERY.name]["isOn"])
         broker.services.act_as(Role.ACTING_MASTER)
         self.network.settle()
-        self.assertEqual(self.on(broker), kept | special)
+        self.assertEqual(self.on(broker), kept)
+        broker.services.act_as(Role.MASTER)
+        self.network.settle()
+        self.assertEqual(self.on(broker), everything)
         self.assertTrue(self.rows()[DELIVERY.name]["isOn"])
 
     def test_errors(self) -> None:

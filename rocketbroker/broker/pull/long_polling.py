@@ -235,6 +235,11 @@ class LongPolling:
         """Wake those in a queue that wait for what will not be given to them."""
         self._wake([held for held in self._queues.get(queue, ()) if wanted(held)])
 
+    def wake_all(self) -> None:
+        """Wake all pulls: they may get elsewhere what they wait for."""
+        for waiting in list(self._queues.values()):
+            self._wake(list(waiting))
+
     def check(self) -> None:
         """Wake the pulls of queues that have grown, whatever their filters."""
         for queue, waiting in list(self._queues.items()):

@@ -2,7 +2,8 @@
 """Where a slave's master is, as name servers say it in answer to registrations.
 
 The first of them that knows one is believed, so that a name server that has just
-started, and has not heard of the master yet, takes it from nobody.
+started, and has not heard of the master yet, takes it from nobody. Where a slave may
+act as master, masters say so themselves, too, before name servers know them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Masters:
         self.current = Master()
         self._name_servers = name_servers
         self._known: dict[str, Master] = {}
+        self._said = Master()
         self._found: list[Callable[[Master], object]] = []
 
     def watch(self, found: Callable[[Master], object]) -> None:
@@ -44,8 +46,17 @@ class Masters:
     def note(self, server: str, master: Master) -> None:
         """A name server has said what it knows."""
         self._known[server] = master
+        self._settle()
+
+    def say(self, master: Master) -> None:
+        """It is this one, as long as no name server says another from now on."""
+        self._known.clear()
+        self._said = master
+        self._settle()
+
+    def _settle(self) -> None:
         known = [self._known.get(each) for each in self._name_servers.current]
-        current = next((each for each in known if each and each.ha_address), Master())
+        current = next((each for each in known if each and each.ha_address), self._said)
         before, self.current = self.current, current
         if current != before:
             for found in self._found:

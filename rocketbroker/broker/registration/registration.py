@@ -33,6 +33,7 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.broker.registration.masters import Masters
+from rocketbroker.broker.registration.member_group import MemberGroup
 from rocketbroker.broker.registration.name_server_api import (
     Batch,
     NameServerApi,
@@ -68,6 +69,7 @@ class Registration:
     @ivar failures: how many failed.
     @ivar unreachable: the name servers whose last registration failed.
     @ivar masters: where the master of a slave is.
+    @ivar members: who shares this broker's name.
     """
 
     _log = Logger()
@@ -85,6 +87,7 @@ class Registration:
         self.failures = 0
         self.unreachable: set[str] = set()
         self.masters = Masters(name_servers)
+        self.members = MemberGroup(calls, name_servers, topics, options.broker_id)
         self._clock = clock
         self._calls = calls
         self._name_servers = name_servers

@@ -23,8 +23,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.registration.member_group import MASTER_ID, Least
 from rocketbroker.broker.replicas.ha_exchange import HAInfo
-from rocketbroker.broker.replicas.member_group import MASTER_ID, Least
 from rocketbroker.errors import RocketbrokerError
 
 #: For how long a slave does nothing in a master's place that is coming back; masters
@@ -126,7 +126,7 @@ class ActingMaster:
     def _no_answer(self, failure: Failure) -> None:
         """The next registration says where it is, too."""
         self._asked = None
-        failure.trap(RocketbrokerError)
+        failure.trap(RocketbrokerError)  # type: ignore[no-untyped-call]
 
     def _choose(self) -> None:
         """Do the master's work, or leave it."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from rocketbroker.broker.json_bodies import with_body
-from rocketbroker.broker.services import Role, Services
+from rocketbroker.broker.services import SLAVES, Services
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.replication.interfaces import IMasterLink, IReplica, IReplicaServer
@@ -70,14 +70,14 @@ class HaStatus:
     def reset(self, connection: IConnection, request: Command) -> Command:
         """Request 908; a master has no such number, and answers all the same."""
         header = ResetMasterFlushOffsetHeader.complete(request.ext)
-        if self._services.role is not Role.MASTER:
+        if self._services.role in SLAVES:
             self.master_flush_offset = header.master_flush_offset
         return response_to(request)
 
     def info(self) -> HARuntimeInfo:
         """How replication is."""
         end = self._store.published_position
-        if self._services.role is Role.MASTER:
+        if self._services.role not in SLAVES:
             slaves = [connection_info(each, end) for each in self._server.replicas]
             return HARuntimeInfo(
                 master=True,
@@ -104,7 +104,7 @@ class HaStatus:
 
         A slave that is missing is one of them only where sends wait for it.
         """
-        if self._services.role is not Role.MASTER:
+        if self._services.role in SLAVES:
             return [self._link.problem] if self._link.problem else []
         found = [each.problem for each in self._server.replicas if each.problem]
         wanted = options.in_sync_replicas

@@ -26,11 +26,10 @@ from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.registration.member_group import MASTER_ID, MemberGroup
 from rocketbroker.broker.replicas.acting_master import Following
 from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
-from rocketbroker.broker.replicas.member_group import MASTER_ID, MemberGroup
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
-from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.remoting.addresses import split_address
 from rocketbroker.replication.interfaces import IReplicaServer
@@ -43,15 +42,6 @@ class Link(Protocol):
     """The part of L{rocketbroker.replication.interfaces.IMasterLink} that is used."""
 
     state: str
-
-
-def is_isolated(settings: BrokerSettings) -> bool:
-    """Whether a broker with these settings starts isolated."""
-    return (
-        settings.broker.enable_slave_acting_master
-        and settings.store.total_replicas > 1
-        and not settings.broker.skip_pre_online
-    )
 
 
 @final

@@ -8,7 +8,7 @@ The file is RocketMQ's, read and written: level to queue offset
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import final
+from typing import Any, final
 
 from twisted.internet.defer import Deferred
 
@@ -107,7 +107,7 @@ class DelayOffsets:
         return self._file.idle()
 
 
-def loaded_levels(value: Mapping[str, object]) -> dict[int, int]:
+def loaded_levels(value: Mapping[Any, object]) -> dict[int, int]:
     """The offsets by level in a file; what makes no sense is left out."""
     table = value.get("offsetTable")
     found: dict[int, int] = {}

@@ -132,10 +132,10 @@ class ScheduleService:
     def load(self) -> None:
         """I{Blocking.} Read how far each level is; the store is open."""
         self._offsets.load()
-        self._levels = self._found()
+        self._levels = self.levels()
         self._log_missing_levels()
 
-    def _found(self) -> deque[DelayLevel]:
+    def levels(self) -> deque[DelayLevel]:
         """I{Blocking.} The levels, as far as they are by the table of offsets."""
         levels: deque[DelayLevel] = deque()
         for number, delay_ms in enumerate(self._delay_messages.delays, 1):
@@ -189,7 +189,7 @@ class ScheduleService:
     def _resume(self) -> Deferred[None]:
         """Begin as a slave that becomes a master does: where the last one was, as far
         as its offsets and the log say it."""
-        return self._in_thread(self._found).addCallback(self._resumed)
+        return self._in_thread(self.levels).addCallback(self._resumed)
 
     def _resumed(self, levels: deque[DelayLevel]) -> None:
         self._levels = levels

@@ -187,13 +187,13 @@ class CheckBack:
         """
         self._counts.load()
         if self._services.is_on(CHECKS):
-            self._marks.write(self._find())
+            self._marks.write(self.find())
 
     def _resume(self) -> Deferred[None]:
         """Find those that the log of a master that is gone has."""
-        return self._in_thread(self._find).addCallback(self._mark)
+        return self._in_thread(self.find).addCallback(self._mark)
 
-    def _find(self) -> list[Over]:
+    def find(self) -> list[Over]:
         """I{Blocking.} Learn from the disk which are open.
 
         @return: the halves that are over, because there is a newer one of theirs.
@@ -218,7 +218,7 @@ class CheckBack:
         offset, left = self._state.base, MAX_LOADED
         while left > 0:
             most = min(left, MAX_READ)
-            halves = self._read(self._open_from(offset, half.max_offset, most))
+            halves = self.read(self.open_from(offset, half.max_offset, most))
             if not halves:
                 break
             for each, message in halves:
@@ -301,11 +301,11 @@ class CheckBack:
             self._marks.take(block)
         offset = self._state.base
         while self._goes_on() and self._clock.seconds() < end_of_time:
-            wanted = self._open_from(offset, end, MAX_READ)
+            wanted = self.open_from(offset, end, MAX_READ)
             if not wanted:
                 self._advance(max(offset, end))
                 break
-            found = await self._in_thread(partial(self._read, wanted))
+            found = await self._in_thread(partial(self.read, wanted))
             if not self._goes_on():
                 return
             offset = self._look_at(found)
@@ -317,12 +317,12 @@ class CheckBack:
         """Whether a round that is under way is to go on."""
         return not self._stopped and self._services.is_on(CHECKS)
 
-    def _open_from(self, offset: int, end: int, most: int) -> list[int]:
+    def open_from(self, offset: int, end: int, most: int) -> list[int]:
         """The next offsets of halves before C{end} that may be open."""
         offset = max(offset, self._store.queue(HALF_TOPIC, 0).min_offset)
         return self._state.open_from(offset, end, most)
 
-    def _read(self, offsets: Sequence[int]) -> list[Found]:
+    def read(self, offsets: Sequence[int]) -> list[Found]:
         """I{Blocking.} The halves at some offsets, as many as may be held.
 
         @raise OSError: the disk cannot be read.
@@ -357,7 +357,7 @@ class CheckBack:
             if self._state.is_over(offset):
                 continue
             if half is None:
-                if not self._is_passed(offset):
+                if not self.is_passed(offset):
                     over = min(over, offset)
                 continue
             self._unread.pop(offset, None)
@@ -467,7 +467,7 @@ class CheckBack:
             topic=half.properties[REAL_TOPIC],
         )
 
-    def _is_passed(self, offset: int) -> bool:
+    def is_passed(self, offset: int) -> bool:
         """Whether a half that cannot be read has been looked at often enough."""
         times = self._unread.get(offset, 0) + 1
         if times < MAX_UNREADABLE:

@@ -57,6 +57,7 @@ class Transactions:
     """All parts of it.
 
     @ivar counts: how many there are.
+    @ivar state: those that are open.
     @ivar marks: writes what is over.
     @ivar ends: answers request 37.
     @ivar checks: asks producers.
@@ -90,7 +91,7 @@ class Transactions:
         @param store_host: where this broker is reached, as records have it.
         """
         self.counts = TransactionCounters(counters_file, wall_ms)
-        state = OpenTransactions(MAX_REMEMBERED)
+        self.state = state = OpenTransactions(MAX_REMEMBERED)
         self.marks = marks = OpQueue(store, state, store_host, wall_ms)
         self.ends = EndTransaction(
             store,

@@ -163,4 +163,4 @@ class QueuesTests(RouteCacheCase):
         found = self.queues()
         self.answer(TopicNotExist("T"))
         self.answer(TopicNotExist("T"))
-        self.assertEqual(list(self.successResultOf(found)), [])
+        self.assertFalse(self.successResultOf(found))

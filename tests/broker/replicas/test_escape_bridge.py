@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -36,11 +38,14 @@ class EscapeBridgeTests(SynchronousTestCase):
         self.route(broker("a"), broker("b"))
         self.make(enable_remote_escape=True)
 
-    def make(self, **options: bool) -> None:
-        """A bridge with these settings."""
+    def make(self, enable_remote_escape: bool) -> None:
+        """A bridge with that setting."""
         routes = RouteCache(lambda: 0.0, "a", lambda: ["n:1"], self.answer)
         all_of_them = BrokerOptions(
-            broker_name="a", broker_id=1, enable_slave_acting_master=True, **options
+            broker_name="a",
+            broker_id=1,
+            enable_slave_acting_master=True,
+            enable_remote_escape=enable_remote_escape,
         )
         self.bridge = EscapeBridge(self.caller, routes, all_of_them)
 
@@ -113,7 +118,7 @@ class EscapeBridgeTests(SynchronousTestCase):
         """Anything but SEND_OK is a failure, and is logged once."""
         for code in (10, 11, 12, 1, 2, 14):
             done = self.put()
-            lines = logged(lambda code=code: self.call().answer(code))
+            lines = logged(partial(self.call().answer, code))
             self.assertFalse(self.successResultOf(done))
             self.assertLessEqual(len(lines), 1)
         done = self.put()

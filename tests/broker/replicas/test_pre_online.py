@@ -8,20 +8,17 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
-from rocketbroker.broker.replicas.member_group import MemberGroup
 from rocketbroker.broker.replicas.pre_online import (
     MasterWay,
     PreOnline,
     SlaveWay,
-    is_isolated,
 )
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
+from rocketbroker.broker.services import starts_isolated
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.testing.replicas import ScriptedReplicas
-from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.fastjson import dumps
 from tests.broker.callers import Call, Caller
 from tests.broker.rig import Rig, logged, settings_of
@@ -46,19 +43,17 @@ class PreOnlineCase(SynchronousTestCase):
         self.exchange = HAExchange(self.caller, lambda: self.own, lambda info: None)
         self.online: list[int] = []
         self.replicas = ScriptedReplicas()
-        options = BrokerOptions(
-            broker_name="b",
-            broker_cluster_name="C",
-            broker_id=self.own_id,
-            compatible_with_old_name_srv=False,
+        rig = Rig(
+            {
+                "namesrvAddr": "n:1",
+                "compatibleWithOldNameSrv": "false",
+                "brokerId": str(self.own_id),
+                "brokerRole": "SLAVE" if self.own_id else "ASYNC_MASTER",
+            },
+            client=self.caller,
         )
-        group = MemberGroup(
-            NameServerApi(self.caller, options, "10.0.0.1:10911", "10.0.0.1:10912"),
-            lambda: ["n:1"],
-            DataVersion,
-            options,
-            lambda least: None,
-        )
+        self.addCleanup(rig.close)
+        group = rig.broker.registration.members
         self.pre_online = PreOnline(
             group, self.own_id, "10.0.0.1:10911", self.way(), self.get_online
         )
@@ -214,7 +209,7 @@ class SlaveTests(PreOnlineCase):
 
 
 class IsolationTests(SynchronousTestCase):
-    """L{is_isolated}."""
+    """L{starts_isolated}."""
 
     def test_settings(self) -> None:
         """It takes enableSlaveActingMaster and more than one replica; skipPreOnline
@@ -229,4 +224,4 @@ class IsolationTests(SynchronousTestCase):
                 StoreOptions(total_replicas=replicas),
                 BrokerOptions(enable_slave_acting_master=acting, skip_pre_online=skip),
             )
-            self.assertEqual(is_isolated(settings), isolated)
+            self.assertEqual(starts_isolated(settings), isolated)

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.replicas.test_member_group -*-
+# -*- test-case-name: tests.broker.registration.test_member_group -*-
 """The brokers that share this one's name, as name servers see them.
 
 With enableSlaveActingMaster every broker of a group tells all name servers each second
@@ -11,18 +11,18 @@ C{docs/facts/ha.md} 13; C{docs/facts/controller.md} 23.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
-from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.errors import ConnectionLost, RocketbrokerError
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.headers.namesrv import NotifyMinBrokerIdChangeRequestHeader
@@ -58,24 +58,22 @@ class MemberGroup:
     def __init__(
         self,
         calls: NameServerApi,
-        name_servers: Callable[[], Sequence[str]],
-        version: Callable[[], DataVersion],
-        options: BrokerOptions,
-        changed: Callable[[Least], None],
+        name_servers: NameServers,
+        topics: TopicTable,
+        own_id: int,
     ) -> None:
-        """
-        @param name_servers: their addresses now.
-        @param version: that of the table of topics.
-        @param changed: called with what is heard of the least id, whether it is another
-            than before or not.
-        """
         self.addresses: Mapping[int, str] = {}
         self.alive = 1
         self._calls = calls
         self._name_servers = name_servers
-        self._version = version
-        self._own_id = options.broker_id
-        self._changed = changed
+        self._topics = topics
+        self._own_id = own_id
+        self._heard: list[Callable[[Least], object]] = []
+
+    def watch(self, heard: Callable[[Least], object]) -> None:
+        """Call C{heard} with what is heard of the least id, whether it is another than
+        before or not."""
+        self._heard.append(heard)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -83,9 +81,8 @@ class MemberGroup:
 
     def heartbeat(self) -> None:
         """Tell all name servers that this broker lives."""
-        version = self._version()
-        for server in self._name_servers():
-            self._calls.heartbeat(server, version)
+        for server in self._name_servers.current:
+            self._calls.heartbeat(server, self._topics.version)
 
     async def ask(self) -> Mapping[int, str]:
         """The members, as the first name server says that answers.
@@ -93,7 +90,7 @@ class MemberGroup:
         @raise RocketbrokerError: none of them has.
         """
         problem: RocketbrokerError = ConnectionLost("there are no name servers")
-        for server in self._name_servers():
+        for server in self._name_servers.current:
             try:
                 return await self._calls.members(server)
             except RocketbrokerError as error:
@@ -111,13 +108,17 @@ class MemberGroup:
         self.addresses = addresses
         self.alive = len(addresses) + (self._own_id not in addresses)
         least = min(addresses)
-        self._changed(Least(least, addresses[least]))
+        self._tell(Least(least, addresses[least]))
+
+    def _tell(self, least: Least) -> None:
+        for heard in self._heard:
+            heard(least)
 
     def notified(self, connection: IConnection, request: Command) -> Command:
         """Request 905, from a name server: the least id has changed."""
         header = NotifyMinBrokerIdChangeRequestHeader.from_ext(request.ext)
         if header.min_broker_id is not None:
-            self._changed(
+            self._tell(
                 Least(
                     header.min_broker_id,
                     header.min_broker_addr or None,
@@ -130,4 +131,4 @@ class MemberGroup:
 
 def no_answer(failure: Failure) -> None:
     """No name server has answered: the registration says so in the log."""
-    failure.trap(RocketbrokerError)
+    failure.trap(RocketbrokerError)  # type: ignore[no-untyped-call]

@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.registration.member_group import Least, MemberGroup
 from rocketbroker.broker.registration.name_server_api import NameServerApi
-from rocketbroker.broker.replicas.member_group import Least, MemberGroup
-from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.broker.registration.name_servers import NameServers
+from rocketbroker.broker.services import Services
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
-from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
 from tests.broker.callers import Caller
+from tests.broker.rig import NoLookup
 
 
 class MemberGroupTests(SynchronousTestCase):
@@ -24,21 +31,28 @@ class MemberGroupTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Slave 1 of group b, with two name servers."""
         self.caller = Caller()
-        options = BrokerOptions(
-            broker_name="b",
-            broker_cluster_name="C",
-            broker_id=1,
-            compatible_with_old_name_srv=False,
+        settings = BrokerSettings.from_properties(
+            {
+                "brokerName": "b",
+                "brokerClusterName": "C",
+                "brokerRole": "SLAVE",
+                "brokerId": "1",
+                "compatibleWithOldNameSrv": "false",
+                "namesrvAddr": "n:1;n:2",
+            }
         )
-        self.servers = ["n:1", "n:2"]
+        clock = Clock()
+        services = Services(clock, settings, lambda: 0)
+        self.servers = NameServers(settings, NoLookup(), at_once, services)
+        file = JsonTable(MemoryDisk(), "/config/topics.json", at_once, clock)
         self.heard: list[Least] = []
         self.group = MemberGroup(
-            NameServerApi(self.caller, options, "1.2.3.4:5", "1.2.3.4:6"),
-            lambda: self.servers,
-            lambda: DataVersion(counter=3),
-            options,
-            self.heard.append,
+            NameServerApi(self.caller, settings.broker, "1.2.3.4:5", "1.2.3.4:6"),
+            self.servers,
+            TopicTable(settings.broker, file, lambda: 0, False, False),
+            settings.broker.broker_id,
         )
+        self.group.watch(self.heard.append)
 
     def look(self, body: bytes) -> None:
         """Ask, and be answered."""
@@ -78,13 +92,13 @@ class MemberGroupTests(SynchronousTestCase):
         does all stays as it was."""
         self.look(b'{0:"m:1"}')
         done = self.group.look()
-        for address in self.servers:
+        for address in self.servers.current:
             (call,) = self.caller.take()
             self.assertEqual(call.address, address)
             call.fail()
         self.successResultOf(done)
         self.assertEqual((self.group.alive, len(self.heard)), (2, 1))
-        self.servers.clear()
+        self.servers.current = ()
         self.failureResultOf(self.ask(), ConnectionLost)
 
     def ask(self) -> Any:

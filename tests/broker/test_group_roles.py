@@ -1,0 +1,222 @@
+"""Whole brokers of one name, in memory: a slave acts for its master."""
+
+from __future__ import annotations
+
+from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.services import Role
+from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.config.remoting import RemotingClientOptions
+from rocketbroker.nameserver.nameserver import NameServer
+from rocketbroker.records.record import decode_all
+from rocketbroker.remoting.client import RemotingClient
+from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.master_link import ScriptedLink
+from rocketbroker.testing.network import MemoryNetwork
+from rocketbroker.testing.replicas import ScriptedReplicas
+from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.fastjson import loads
+from tests.broker.rig import pull_ext, send_ext
+from tests.broker.week import WeekCase
+
+ACTING = {
+    "enableSlaveActingMaster": "true",
+    "enableRemoteEscape": "true",
+    "totalReplicas": "2",
+    "messageDelayLevel": "20s",
+}
+
+MASTER, SLAVE, OTHER = 10911, 10931, 10951
+
+
+class GroupRolesTests(WeekCase):
+    """Master and slave of group b, and group o, which has the topic, too."""
+
+    def name_server(self) -> RemotingServer:
+        """A name server that shows acting masters, and says who is the least."""
+        settings = NamesrvSettings.from_properties(
+            {
+                "kvConfigPath": "/kv.json",
+                "supportActingMaster": "true",
+                "notifyMinBrokerIdChanged": "true",
+            }
+        )
+        client = RemotingClient(self.network, RemotingClientOptions())
+        server = NameServer(
+            self.network,
+            settings,
+            MemoryDisk(),
+            lambda: int(self.network.seconds() * 1000),
+            at_once,
+            client.oneway,
+        )
+        server.load()
+        server.start()
+        port = RemotingServer(self.network, settings.server, server.responders)
+        port.listen(9876)
+        return port
+
+    def pair(self, **settings: str) -> tuple[Broker, Broker]:
+        """A master and its slave, beside another group."""
+        self.disk, self.port = MemoryDisk(), OTHER
+        self.running(brokerName="o", messageDelayLevel="20s")
+        self.ask(310, send_ext("T", d="1"), b"to make the topic", port=OTHER)
+        self.master_disk, self.slave_disk = MemoryDisk(), MemoryDisk()
+        master = self.master(**settings)
+        slave = self.slave(**settings)
+        return master, slave
+
+    def master(self, **settings: str) -> Broker:
+        """The master, which has got online if nothing is in the way."""
+        self.disk, self.port = self.master_disk, MASTER
+        master = self.running(**{**ACTING, **settings})
+        self.slaves: ScriptedReplicas = self.replicas
+        return master
+
+    def slave(self, **settings: str) -> Broker:
+        """The slave."""
+        self.disk, self.port = self.slave_disk, SLAVE
+        more = {"brokerRole": "SLAVE", "brokerId": "1"}
+        slave = self.running(**{**ACTING, **more, **settings})
+        self.slave_link: ScriptedLink = self.link
+        return slave
+
+    def copy(self, master: Broker, slave: Broker) -> None:
+        """The slave gets what it lacks of the log."""
+        position = slave.store.published_position
+        data = master.store.raw_log.read(position, 1 << 20)
+        self.assertEqual(slave.store.raw_log.append(position, data), len(data))
+        slave.scheduler.dispatch()
+        slave.topics.put([master.topics.config("T") or self.fail("no topic")])
+
+    def route(self) -> TopicRouteData:
+        """What clients are told of the topic."""
+        return TopicRouteData.from_json(
+            loads(self.ask(105, {"topic": "T"}, port=9876).body)
+        )
+
+    def addresses(self) -> dict[int, str]:
+        """Those of group b, as clients are told them."""
+        (found,) = [
+            each for each in self.route().broker_datas if each.broker_name == "b"
+        ]
+        return found.broker_addrs
+
+    def delayed(self, body: bytes) -> None:
+        """A message that the master is to deliver in 20 seconds."""
+        properties = "DELAY\x011\x02UNIQ_KEY\x01" + body.decode() + "\x02"
+        answer = self.ask(310, send_ext("T", d="1", properties=properties), body)
+        self.assertEqual(answer.code, 0)
+
+    def elsewhere(self) -> list[bytes]:
+        """What group o has got."""
+        answer = self.ask(11, pull_ext(1, 0, topic="T"), port=OTHER)
+        return (
+            [each.body for each in decode_all(answer.body)] if not answer.code else []
+        )
+
+    def test_both(self) -> None:
+        """A pair is registered as master and slave, and neither acts for the other."""
+        master, slave = self.pair()
+        self.pass_by(3)
+        self.assertIs(master.services.role, Role.MASTER)
+        self.assertIs(slave.services.role, Role.SLAVE)
+        self.assertEqual(slave.registration.members.alive, 2)
+        self.assertEqual(self.slave_link.master, master.name_server_api.ha_address)
+
+    def test_acts(self) -> None:
+        """When the master is gone the slave is shown in its place, without write
+        permission, and gives due messages to another group."""
+        master, slave = self.pair()
+        self.delayed(b"one")
+        self.copy(master, slave)
+        self.stop(master)
+        self.assertIs(slave.services.role, Role.ACTING_MASTER)
+        self.assertIsNone(self.slave_link.master)
+        self.assertEqual(self.addresses(), {0: f"127.0.0.1:{SLAVE}"})
+        (queues,) = [d for d in self.route().queue_datas if d.broker_name == "b"]
+        self.assertEqual(queues.perm & 2, 0)
+        end = slave.store.published_position
+        self.pass_by(20)
+        self.assertEqual(self.elsewhere(), [b"one"])
+        self.assertEqual(slave.store.published_position, end)
+        self.assertNotEqual(self.ask(310, send_ext("T"), b"no", port=SLAVE).code, 0)
+
+    def test_returns(self) -> None:
+        """A master that comes back is not registered before the slave follows it; it
+        takes over what the slave has delivered, and the slave acts no more."""
+        master, slave = self.pair()
+        self.delayed(b"one")
+        self.delayed(b"two")
+        self.copy(master, slave)
+        self.stop(master)
+        self.pass_by(20)
+        slave.offsets.commit("G", "T", 0, 5)
+        master = self.master()
+        self.pass_by(3)
+        self.assertEqual(self.addresses(), {0: f"127.0.0.1:{SLAVE}"})
+        self.assertIs(master.services.role, Role.ISOLATED)
+        self.assertIn("does not follow", master.not_ready() or "")
+        self.assertEqual(self.slave_link.master, master.name_server_api.ha_address)
+        self.assertIs(slave.services.role, Role.SLAVE)
+        self.slaves.report(0)
+        self.slaves.replicas[0].address = "127.0.0.1:9"
+        self.pass_by(2)
+        self.assertEqual(
+            self.addresses(), {0: f"127.0.0.1:{MASTER}", 1: f"127.0.0.1:{SLAVE}"}
+        )
+        self.assertIs(master.services.role, Role.MASTER)
+        self.assertEqual(master.offsets.query("G", "T", 0), 5)
+        self.delayed(b"three")
+        self.pass_by(30)
+        self.assertEqual(self.elsewhere(), [b"one", b"two"])
+        self.assertEqual([each.body for each in self.messages()], [b"three"])
+
+    def test_noEscape(self) -> None:
+        """Without enableRemoteEscape the messages wait for the master."""
+        master, slave = self.pair(enableRemoteEscape="false")
+        self.delayed(b"one")
+        self.copy(master, slave)
+        self.stop(master)
+        self.pass_by(30)
+        self.assertIs(slave.services.role, Role.ACTING_MASTER)
+        self.assertEqual(self.elsewhere(), [])
+        self.assertEqual(slave.delay_offsets.get(1), None)
+
+    def test_skip(self) -> None:
+        """With skipPreOnline a master is registered at once."""
+        master, _ = self.pair(skipPreOnline="true")
+        self.delayed(b"one")
+        self.assertIs(master.services.role, Role.MASTER)
+        self.stop(master)
+        self.pass_by(3)
+        master = self.master(skipPreOnline="true")
+        self.assertEqual(self.addresses().keys(), {0, 1})
+
+    def test_flushOffset(self) -> None:
+        """With syncMasterFlushOffsetWhenStartup a slave notes where the master's log
+        ended when it started; without it does not."""
+        for wanted in ("true", "false"):
+            self.network = MemoryNetwork()
+            self.names = self.name_server()
+            self.client = RemotingClient(self.network, RemotingClientOptions())
+            master, slave = self.pair()
+            self.delayed(b"one")
+            end = master.store.published_position
+            self.copy(master, slave)
+            self.stop(slave)
+            self.stop(master)
+            self.master()
+            slave = self.slave(syncMasterFlushOffsetWhenStartup=wanted)
+            self.pass_by(2)
+            noted = slave.ha_status.master_flush_offset
+            self.assertEqual(noted, end if wanted == "true" else 0)
+
+    def test_stop(self) -> None:
+        """An acting master that stops is gone from the name servers."""
+        master, slave = self.pair()
+        self.stop(master)
+        self.stop(slave)
+        names = [each.broker_name for each in self.route().broker_datas]
+        self.assertEqual(names, ["o"])
