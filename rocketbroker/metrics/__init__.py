@@ -8,6 +8,7 @@ L{rocketbroker.metrics.broker_families}: the metrics of a broker.
 L{rocketbroker.metrics.store_families}: of those the store's.
 L{rocketbroker.metrics.transactions}: of those the transactions'.
 L{rocketbroker.metrics.retries}: of those messages sent back and dead letters.
+L{rocketbroker.metrics.replica_families}: of those masters and slaves.
 L{rocketbroker.metrics.failures}: of those periodic work and limits.
 L{rocketbroker.metrics.exporter_families}: the same under the names of the exporter.
 L{rocketbroker.metrics.exporter_runtime}: of those the broker's state.

@@ -32,6 +32,7 @@ from rocketbroker.metrics.failures import add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
+from rocketbroker.metrics.replica_families import add_replicas
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples, Values, constant_labels
 from rocketbroker.metrics.store_families import (
@@ -191,6 +192,7 @@ class BrokerFamilies:
             add_services(samples, broker.services)
             add_limits(samples, broker)
             add_followers(samples, broker)
+            add_replicas(samples, broker, self._wall_ms())
         if options.metrics_exporter_names:
             add_runtime(samples, broker, oldest)
         for name, group in self._ports.items():
