@@ -53,7 +53,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "assembly",
         "message_store",
     ),
-    "storetools": ("inspect", "verify", "repair"),
+    "storetools": ("inspect", "verify", "repair", "truncation"),
     "broker": (
         "json_bodies",
         "wait_limits",

@@ -2,7 +2,8 @@
 """C{rocketbroker store}: commands that look at a store's directory without a broker.
 
 They work on directories of RocketMQ and of this broker, also on one in use. Only
-C{repair} writes (L{rocketbroker.app.storerepair}). C{verify} is in
+C{repair} (L{rocketbroker.app.storerepair}) and C{truncate}
+(L{rocketbroker.app.storetruncate}) write. C{verify} is in
 L{rocketbroker.app.storeverify}. Exit status: 0 fine, 1 something is wrong with the
 store, 2 wrong use.
 """
@@ -48,6 +49,10 @@ _FIRST_BYTE: Final = struct.Struct(
         "repair": Place(
             "rocketbroker.app.storerepair:store_repair", "Repair the store in DIR."
         ),
+        "truncate": Place(
+            "rocketbroker.app.storetruncate:store_truncate",
+            "Discard what an old master has and the new one has not.",
+        ),
         "verify": Place(
             "rocketbroker.app.storeverify:store_verify",
             "Check every record and entry of DIR.",
@@ -59,8 +64,8 @@ def store() -> None:
 
     \b
     The commands work on directories of RocketMQ and of rocketbroker. Only repair
-    writes. The others also work on a store in use; beside a running rocketbroker
-    they read up to the position that it has published.
+    and truncate write. The others also work on a store in use; beside a running
+    rocketbroker they read up to the position that it has published.
     Exit status: 0 fine, 1 something is wrong with the store, 2 wrong use.
     """
 

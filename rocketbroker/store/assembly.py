@@ -279,7 +279,7 @@ class Assembly:
             self.flags,
             wall_ms,
             self.reading.is_far,
-            truncation.run,
+            truncation,
         )
 
     def _make_cleaner(self, append_lock: Lock, wall_ms: Callable[[], int]) -> Cleaner:

@@ -2,5 +2,6 @@
 """Tools for a store directory, without a broker.
 
 - L{inspect}: its contents. L{verify}: a check of all of it. L{repair}: the repair of a
-  damaged one.
+  damaged one. L{truncation}: what an old master has and the new one has not is
+  discarded.
 """

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, final
 
-from zope.interface import classImplements
+from zope.interface import Interface, classImplements
 
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.records.record_head import (
@@ -72,6 +72,16 @@ _POSITION_AT: Final = offset_of("position")
 _head_of: Final = tuple.__new__
 
 
+class ITruncation(Interface):
+    """The truncation of a store, of which the log is only a part."""
+
+    def check(position: int) -> None:
+        """See L{RawLog.check}."""
+
+    def run(position: int) -> None:
+        """See L{IRawLog.truncate}."""
+
+
 @final
 class RawLog:
     """See L{IRawLog}."""
@@ -83,7 +93,7 @@ class RawLog:
         flags: RunningFlags,
         wall_ms: Callable[[], int],
         is_far: Callable[[int], bool],
-        truncate: Callable[[int], None],
+        truncation: ITruncation,
     ) -> None:
         """
         @param is_far: whether a position is so far behind that its bytes are no longer
@@ -96,7 +106,7 @@ class RawLog:
         self._flags = flags
         self._wall_ms = wall_ms
         self._is_far = is_far
-        self._truncate = truncate
+        self._truncation = truncation
         self._end = 0
 
     @property
@@ -122,11 +132,18 @@ class RawLog:
         """See L{IRawLog.is_cold}."""
         return self.is_open and self._is_far(position)
 
+    def check(self, position: int) -> None:
+        """I{Blocking.} Whether the log can be truncated to a position.
+
+        @raise StoreError: as L{truncate} does.
+        """
+        self._truncation.check(position)
+
     def truncate(self, position: int) -> None:
         """See L{IRawLog.truncate}."""
         if not self.is_open:
             raise ServiceNotAvailable("the store is closed")
-        self._truncate(position)
+        self._truncation.run(position)
         self._end = min(self._end, position)
 
     # Appending.

@@ -22,12 +22,15 @@ from __future__ import annotations
 import os
 from typing import Final, final
 
+from zope.interface import classImplements
+
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.record_head import LEAST_SIZE
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import FILLER
 from rocketbroker.store.commitlog.flush import Flushing
+from rocketbroker.store.commitlog.raw_log import ITruncation
 from rocketbroker.store.commitlog.scanner import NO_CRC, Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import CommitLog
@@ -120,15 +123,19 @@ class Truncation:
         self._queue_flushing = queue_flushing
         self._checkpoint = checkpoint
 
+    def check(self, position: int) -> None:
+        """See L{rocketbroker.store.commitlog.raw_log.RawLog.check}."""
+        view = self._positions.view
+        first, end = view[MIN_POSITION], view[PUBLISHED]
+        check_boundary(self._segments, first, end, position)
+
     def run(self, position: int) -> None:
         """See L{rocketbroker.store.raw_log.IRawLog.truncate}."""
         with self._log.append_lock:
             view = self._positions.view
             if position == view[PUBLISHED] and self._note.position < 0:
                 return
-            check_boundary(
-                self._segments, view[MIN_POSITION], view[PUBLISHED], position
-            )
+            self.check(position)
             self._flushing.flush()
             while view[DISPATCHED] < view[PUBLISHED]:
                 # Or the next offsets of queues would count records that go.
@@ -261,3 +268,6 @@ def finish(segments: Segments, checkpoint: Checkpoint, position: int) -> str:
         f"A truncation of the log to position {position} was broken off; it is "
         "finished now."
     )
+
+
+classImplements(Truncation, ITruncation)

@@ -23,16 +23,13 @@ import attrs
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles, IFileUsers
-from rocketbroker.records.entries import SIZE
-from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
-from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
-from rocketbroker.store.consumequeue.table import FOLDER as QUEUES
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.recovery.clean_shutdown import NAME as ENDS
 from rocketbroker.storetools.repair.backup import Backup, Done
 from rocketbroker.storetools.repair.exclusive_lock import ExclusiveLock, log_folders
+from rocketbroker.storetools.repair.file_sizes import batch_topics, fitted
 from rocketbroker.storetools.repair.loss_report import LossReport, name_of
 from rocketbroker.storetools.repair.plan import Plan
 from rocketbroker.storetools.repair.rebuild import LINE, RESERVE, Rebuild
@@ -40,12 +37,10 @@ from rocketbroker.storetools.repair.segment_sizes import SegmentSizes
 from rocketbroker.storetools.verify.check import Check
 from rocketbroker.storetools.verify.log import Verification, is_filler
 from rocketbroker.storetools.verify.lookup import (
-    file_size_in,
     queues_in,
     segment_at,
     written_from,
 )
-from rocketbroker.storetools.verify.queues import SHARED_PREFIX
 from rocketbroker.storetools.verify.report import Fault
 
 #: Makes the directory for copies, when the first is needed.
@@ -175,8 +170,8 @@ class Repair:
         self._set_aside(again, is_damaged)
         # The store takes its lock itself.
         lock.release_root()
-        batch_topics = {topic for topic, _ in self._batch_queues()}
-        self._restart(options, batch_topics | walk.queues.lost_batches)
+        batched = batch_topics(self._files, self._root)
+        self._restart(options, batched | walk.queues.lost_batches)
         self._compare(losses)
 
     def _report_all(self, changes: list[Done]) -> None:
@@ -400,38 +395,13 @@ class Repair:
         # An index of another size than the settings say would be left alone, and one of
         # that size made beside it.
         has_index = self._options.message_index_enable and not self._has_other_index
-        options = self._options
-        # Queues that are there are made again, whether the settings were given or not.
-        has_lmqs = any(topic.startswith(SHARED_PREFIX) for topic in reader.topics())
-        extensions = os.path.join(self._root, EXTENSIONS)
-        has_extensions = bool(queues_in(self._files, extensions))
+        options = fitted(reader, self._options, self._log_size)
+        return attrs.evolve(options, message_index_enable=has_index)
 
-        def size_in(folder: str, setting: int, unit: int) -> int:
-            where = os.path.join(self._root, folder)
-            return file_size_in(self._files, where, setting, unit)
-
-        return attrs.evolve(
-            options,
-            enable_lmq=options.enable_lmq or has_lmqs,
-            enable_multi_dispatch=options.enable_multi_dispatch or has_lmqs,
-            enable_consume_queue_ext=options.enable_consume_queue_ext or has_extensions,
-            mapped_file_size_consume_queue_ext=size_in(
-                EXTENSIONS, options.mapped_file_size_consume_queue_ext, 1
-            ),
-            mapper_file_size_batch_consume_queue=size_in(
-                BATCHES, options.mapper_file_size_batch_consume_queue, BATCH_SIZE
-            ),
-            mapped_file_size_commit_log=self._log_size,
-            mapped_file_size_consume_queue=size_in(
-                QUEUES, options.mapped_file_size_consume_queue, SIZE
-            ),
-            message_index_enable=has_index,
-        )
-
-    def _restart(self, options: StoreOptions, batch_topics: set[str]) -> None:
+    def _restart(self, options: StoreOptions, batched: set[str]) -> None:
         """Start and stop the store, which makes the missing files again."""
         store = Store(self._files, options, self._wall_ms, bytes(8))
-        store.know_topics(lambda topic: topic in batch_topics)
+        store.know_topics(lambda topic: topic in batched)
         store.open()
         for sentence in store.report:
             self._report(Done("start", self._root, 0, 0, sentence))
