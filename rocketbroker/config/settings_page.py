@@ -69,7 +69,6 @@ Settings that refuse the start
 
 What these settings ask for is not built. A server that ignored them would lose
 messages, be open to everybody, or serve clients otherwise than they are told.
-``inSyncReplicas`` above 1 with ``brokerRole=SYNC_MASTER`` refuses the start, too.
 """
 
 WITHOUT_EFFECT: Final = """\
