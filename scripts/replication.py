@@ -18,7 +18,6 @@ generator.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import time

@@ -25,6 +25,7 @@ from rocketbroker.broker.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.ha_status import HaStatus
+from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.slave_progress import SlaveProgress
 from rocketbroker.broker.services import (
     CLIENTS,
@@ -59,6 +60,7 @@ class Broker(Parts):
 
     @ivar runtime_info: its state in figures.
     @ivar ha_status: how replication is.
+    @ivar metadata_sync: of a slave, copies its master's tables.
     @ivar slave_progress: of a slave, how far behind its master it is.
     @ivar group_roles: how this broker gets into the group of its name, and acts in it.
     @ivar main: the responders of the main port.
@@ -88,6 +90,7 @@ class Broker(Parts):
             lambda: self.registration.masters.current.address,
             env.wall_ms,
         )
+        self.metadata_sync = self._make_metadata_sync(env)
         self.group_roles = GroupRoles(self, env, self.ha_status)
         group = self.ha_status, self.group_roles
         for part in (*self.responders(), *group, *administrators):
@@ -97,6 +100,23 @@ class Broker(Parts):
         self._limit_waits(settings)
         self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
+
+    def _make_metadata_sync(self, env: BrokerEnvironment) -> MetadataSync:
+        return MetadataSync(
+            env.clock,
+            env.wall_ms,
+            env.in_thread,
+            env.slices,
+            env.client,
+            self.registration.masters,
+            self.address,
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.request_modes,
+            self.schedule.become,
+            self.services,
+        )
 
     def _limit_waits(self, settings: BrokerSettings) -> None:
         """Set how long requests may wait to be begun."""
@@ -145,6 +165,7 @@ class Broker(Parts):
         self.schedule.start()
         self.transactions.start()
         self.log_subscribers.start()
+        self.metadata_sync.start()
         self._follow()
         begin = self.services.begin
         begin(CLIENTS, self._scan)
@@ -237,6 +258,7 @@ class Broker(Parts):
     async def _stop(self) -> None:
         left = self.group_roles.stop()
         self.services.stop()
+        self.metadata_sync.stop()
         for step in (
             lambda: left,
             self.registration.stop,

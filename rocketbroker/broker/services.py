@@ -260,6 +260,16 @@ ESCAPE_HALVES: Final = Service(
     roles=ACTING,
 )
 
+# Masters and slaves.
+
+METADATA_SYNC: Final = Service(
+    "copy of the master's tables",
+    "a slave can serve clients when its master is gone",
+    always(3),
+    always(10),
+    roles=frozenset({Role.SLAVE}),
+)
+
 # Tables and figures.
 
 SAVE_TABLES: Final = Service(
@@ -350,7 +360,6 @@ class Services:
         self._wall_ms = wall_ms
         self._settings = settings
         self._resume: dict[Service, Callable[[], object]] = {}
-        self._changed: list[Callable[[], object]] = []
         self._stopped = False
 
     def begin(
@@ -405,8 +414,6 @@ class Services:
                     callbackArgs=(service,),
                     errbackArgs=(service,),
                 )
-        for changed in self._changed:
-            changed()
 
     def _resumed(self, service: Service) -> None:
         is_off = self._stopped or not self.is_on(service)
@@ -419,10 +426,6 @@ class Services:
             "The {name} begins with an error.", failure, name=service.name
         )
         self._resumed(service)
-
-    def watch(self, changed: Callable[[], object]) -> None:
-        """Call C{changed} after each change of the role."""
-        self._changed.append(changed)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""

@@ -151,6 +151,28 @@ class GroupTable:
             self._configs[config.group_name] = config
         self._changed()
 
+    def known(self) -> dict[str, SubscriptionGroupConfig]:
+        """All groups by name, to be kept."""
+        return self._configs.copy()
+
+    def become(
+        self,
+        changed: Sequence[SubscriptionGroupConfig],
+        gone: Sequence[str],
+        version: DataVersion,
+    ) -> None:
+        """Be a copy of a master's table; what is forbidden to groups stays.
+
+        @param gone: what the master does not have; built-in groups stay.
+        @param version: the master's.
+        """
+        for name in set(gone).difference(BUILT_IN):
+            self._configs.pop(name, None)
+        self._configs.update({config.group_name: config for config in changed})
+        self._sorted = sorted(self._configs)
+        self.version = version
+        self._note()
+
     def disable(self, name: str) -> bool:
         """Let a group consume no more, in memory only; whether it is there.
 
@@ -199,8 +221,11 @@ class GroupTable:
         self._changed()
 
     def _changed(self) -> None:
-        self.generation += 1
         self.version = self.version.next(self._wall_ms())
+        self._note()
+
+    def _note(self) -> None:
+        self.generation += 1
         self._file.save_soon(self.to_json)
 
     def to_json(self) -> dict[str, object]:

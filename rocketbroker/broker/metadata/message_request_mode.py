@@ -10,7 +10,9 @@ C{docs/facts/broker.md} 19, 26.2 (messageRequestMode.json).
 
 from __future__ import annotations
 
-from typing import Final, Self, final
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final, Self, final
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
@@ -81,14 +83,8 @@ class MessageRequestModes:
 
     def load(self) -> None:
         """I{Blocking.} Read the file; what makes no sense in it is left out."""
-        value = self._file.load() or {}
-        topics = value.get("messageRequestModeMap")
-        for groups in topics.values() if isinstance(topics, dict) else ():
-            for entry in groups.values() if isinstance(groups, dict) else ():
-                try:
-                    self._put(RequestMode.from_json(entry))
-                except RemoteProtocolError:
-                    continue
+        for mode in loaded_modes(self._file.load() or {}):
+            self._put(mode)
         modes = [mode for groups in self._modes.values() for mode in groups.values()]
         if self._pops or any(mode.mode == POP for mode in modes):
             file = "messageRequestMode.json"
@@ -109,6 +105,14 @@ class MessageRequestModes:
         self._file.save_soon(self.to_json)
         return self._file.kept()
 
+    def become(self, modes: Iterable[RequestMode]) -> None:
+        """Be a copy of a master's table."""
+        before, self._modes = self._modes, {}
+        for mode in modes:
+            self._put(mode)
+        if self._modes != before:
+            self._file.save_soon(self.to_json)
+
     def to_json(self) -> dict[str, object]:
         """The file."""
         return {
@@ -127,3 +131,14 @@ class MessageRequestModes:
     def saved(self) -> Deferred[None]:
         """Fires when all changes so far are in the file."""
         return self._file.idle()
+
+
+def loaded_modes(value: Mapping[Any, object]) -> list[RequestMode]:
+    """The modes that a file holds; what makes no sense is left out."""
+    topics = value.get("messageRequestModeMap")
+    found: list[RequestMode] = []
+    for groups in topics.values() if isinstance(topics, dict) else ():
+        for entry in groups.values() if isinstance(groups, dict) else ():
+            with suppress(RemoteProtocolError):
+                found.append(RequestMode.from_json(entry))
+    return found

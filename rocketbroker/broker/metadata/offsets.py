@@ -9,7 +9,7 @@ C{docs/facts/broker.md} 16.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, final
 
 from twisted.internet.defer import Deferred, succeed
@@ -18,7 +18,11 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata import pending_resets
-from rocketbroker.broker.metadata.offset_texts import Offsets, OffsetTexts
+from rocketbroker.broker.metadata.offset_texts import (
+    STEP_KEYS,
+    Offsets,
+    OffsetTexts,
+)
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -89,8 +93,7 @@ class OffsetTable:
         value = self._file.load_required("the offsets of all consumer groups")
         if value is None:
             return
-        self._offsets = loaded_offsets(value.get("offsetTable"))
-        self._offsets.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
+        self._offsets = offsets_in(value)
         self.version = loaded_version(value, self.version)
         self._stale.update(self._offsets)
         self._texts.make(self._offsets)
@@ -241,8 +244,7 @@ class OffsetTable:
             its offsets replace those of the same group and topic; if not, none goes
             back.
         """
-        theirs = loaded_offsets(value.get("offsetTable"))
-        theirs.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
+        theirs = offsets_in(value)
         version = loaded_version(value, DataVersion())
         newer = version.is_newer_than(self.version)
         for key, queues in theirs.items():
@@ -258,6 +260,22 @@ class OffsetTable:
                 self._changes += 1
         if newer:
             self.version = version
+
+    def become(self, theirs: Offsets, version: DataVersion) -> Iterator[None]:
+        """Take over a master's offsets, some groups at each step.
+
+        A group whose offsets it has not keeps its own (C{docs/facts/ha.md}, trap 18).
+
+        @param version: the master's.
+        """
+        for number, (key, queues) in enumerate(theirs.items(), 1):
+            if self._offsets.get(key) != queues:
+                self._offsets[key] = queues
+                self._stale.add(key)
+                self._changes += 1
+            if not number % STEP_KEYS:
+                yield
+        self.version = version
 
     def made(self, owner: object) -> Deferred[dict[str, object]]:
         """The answer to request 43: what the file has, as it is now, made in slices.
@@ -307,6 +325,13 @@ class OffsetTable:
 def broadcast_group(group: str) -> str:
     """Under which name the least offsets of a broadcasting group stand."""
     return group + BROADCAST
+
+
+def offsets_in(value: Mapping[Any, object]) -> Offsets:
+    """All offsets that a file holds; what makes no sense is left out."""
+    found = loaded_offsets(value.get("offsetTable"))
+    found.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
+    return found
 
 
 def with_queues(value: object) -> object:

@@ -294,6 +294,29 @@ class TopicTable:
         for watcher in self._watchers:
             watcher(names)
 
+    def known(self) -> dict[str, TopicConfig]:
+        """All topics by name, to be kept."""
+        return self._configs.copy()
+
+    def become(
+        self, changed: Sequence[TopicConfig], gone: Sequence[str], version: DataVersion
+    ) -> None:
+        """Be a copy of a master's table, and call the watchers.
+
+        @param gone: what the master does not have; built-in topics stay.
+        @param version: the master's.
+        """
+        left = [name for name in gone if name not in self._built_in]
+        for name in left:
+            self._configs.pop(name, None)
+        names = [config.topic_name for config in changed]
+        self._configs.update(zip(names, changed, strict=True))
+        self._sorted = sorted(self._configs)
+        self.version = version
+        self._note(left + names)
+        for watcher in self._watchers:
+            watcher(names)
+
     def delete(self, name: str) -> bool:
         """Forget a topic; whether it was there. Name servers hear of it later."""
         if self._configs.pop(name, None) is None:
@@ -317,9 +340,12 @@ class TopicTable:
         self.version = self.version.next(self._wall_ms())
 
     def _changed(self, names: list[str]) -> None:
+        self.touch()
+        self._note(names)
+
+    def _note(self, names: list[str]) -> None:
         self.generation += 1
         self._changes.append(names)
-        self.touch()
         saved = self._file.save_soon(self.to_json)
         self._unsaved.update(dict.fromkeys(names, self.generation))
         saved.addCallback(self._names_saved, names, self.generation)

@@ -75,6 +75,12 @@ class DelayOffsets:
         if version.is_newer_than(self.version):
             self.version = version
 
+    def become(self, value: Mapping[str, object]) -> None:
+        """Be a copy of a master's table."""
+        before, self._offsets = self._offsets, loaded_levels(value)
+        self.version = loaded_version(value, self.version)
+        self._changed = self._changed or self._offsets != before
+
     def get(self, level: int) -> int | None:
         """The offset of a level; None if nothing is known of it."""
         return self._offsets.get(level)

@@ -29,7 +29,7 @@ C{docs/facts/store.md} 18.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, final
@@ -193,6 +193,14 @@ class ScheduleService:
 
     def _resumed(self, levels: deque[DelayLevel]) -> None:
         self._levels = levels
+
+    def become(self, value: Mapping[str, object]) -> None:
+        """Be where a master is, as its table of offsets says."""
+        self._offsets.become(value)
+        for level in self._levels:
+            offset = self._offsets.get(level.number)
+            if offset is not None:
+                level.resume(offset)
 
     def stop(self) -> Deferred[None]:
         """Deliver nothing any more; fires when no thread reads for it."""
