@@ -279,7 +279,9 @@ class _Stream(Protocol):
         if now - self._heard_at > options.ha_housekeeping_interval / 1000:
             return False
         idle = now - self._wrote_at > options.ha_send_heartbeat_interval / 1000
-        if idle:
+        if idle and self._join is None:
+            # A master whose log is shorter would end the connection, which is as good
+            # as mute, where its heartbeats tell what is wrong.
             self._report(self._reported)
         return True
 

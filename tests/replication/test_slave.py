@@ -235,6 +235,13 @@ class JoinTests(SlaveCase):
         self.send(frames(1, b"", 99))
         self.refused("the master has nothing at 1, and this broker's log ends at 35")
 
+    def test_patience(self) -> None:
+        """It does not report again before it has joined: a master with a shorter log
+        would end the connection, and not say where it ends."""
+        self.network.pump([1] * 8)
+        self.assertEqual(self.master.heard, report(1))
+        self.assertEqual(self.send(frames(1, self.log.data[1:], 99)), report(35))
+
     def test_early_heartbeat(self) -> None:
         """A heartbeat from before the report was read says nothing."""
         self.send(frames(1, b"", 99))
