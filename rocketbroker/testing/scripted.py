@@ -22,6 +22,10 @@ from rocketbroker.wire.frames import encode
 Script: TypeAlias = Callable[[Command], "Command | Sequence[Command] | None"]
 
 
+def nothing() -> None:
+    """What happens meanwhile, unless a test says more."""
+
+
 @final
 class ScriptedMachine:
     """A machine without sockets and time.
@@ -44,7 +48,7 @@ class ScriptedMachine:
         self.read_size = 65536
         self.write_size = 65536
         self.slept: list[float] = []
-        self.meanwhile: Callable[[], None] = list
+        self.meanwhile: Callable[[], None] = nothing
 
     def codes(self, address: str | None = None) -> list[int]:
         """The codes of the requests that one server, or all, have got."""

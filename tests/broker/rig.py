@@ -222,12 +222,12 @@ class Rig:
         return draft
 
     def stall(self, call: str, seconds: float) -> None:
-        """Let the next such call of the disk take so long, as time is told."""
+        """Let the next such call of the disk take so long; everybody waits for it."""
 
         def watch(made: str) -> None:
             if made == call:
                 self.disk.watch = None
-                self.clock.advance(seconds)
+                self.clock.rightNow += seconds
 
         self.disk.watch = watch
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.send.overload import FORGET_SECONDS, MAX_WAITING_BYTES
@@ -51,16 +49,9 @@ class OverloadTests(SynchronousTestCase):
 
     def slow_append(self, rig: Rig, seconds: float) -> None:
         """A turn with one send, whose append takes so long."""
-        append = rig.store.append
-
-        def slow(drafts: Any) -> None:
-            append(drafts)
-            rig.clock.advance(seconds)
-
-        cast(Any, rig.store).append = slow
         self.assertTrue(rig.hot(SEND, send_ext(), b"body"))
+        rig.stall("pwrite", seconds)
         self.end_turn(rig)
-        cast(Any, rig.store).append = append
 
     def test_appendStalls(self) -> None:
         """After an append of more than a second a turn takes one send; when that was
