@@ -4,7 +4,7 @@
 The only package that imports the reactor.
 
   - L{broker}, L{namesrv}: what twistd runs, and each as a service on a reactor.
-  - L{standalone}: both in one process.
+  - L{standalone}: both in one process; L{slave_process}: the slaves of its broker.
   - L{plugins}: plug-ins of the store, as Twisted finds them.
   - L{options}: flags that the servers share, and how a start is refused.
   - L{logs}: the log, to a file that rotates or to a stream.

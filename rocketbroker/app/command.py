@@ -141,6 +141,14 @@ def command() -> None:
     metavar="HOST",
     help="The address that clients are told. [default: brokerIP1]",
 )
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, 5),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="2: with a slave, which is a process of its own.",
+)
 @click.option("--log-file", metavar="FILE", help="[default: standard error]")
 @click.option("--log-level", default="info", show_default=True, metavar="LEVEL")
 @click.option("--log-format", default="text", show_default=True, metavar="text|json")
@@ -154,6 +162,7 @@ def standalone(
     metrics_port: int | None,
     config: str | None,
     advertise: str | None,
+    replicas: int,
     log_file: str | None,
     log_level: str,
     log_format: str,
@@ -162,8 +171,10 @@ def standalone(
 ) -> None:
     """Run a name server and a broker in this process.
 
-    Flags win over the settings file. Port 0 is any free one. Stops on SIGINT and
-    SIGTERM; SIGHUP opens the log file again, or stops if there is none.
+    Flags win over the settings file. Port 0 is any free one. Slaves have free ports,
+    and their stores and logs in replica-1 and so on of the store's directory; if one of
+    them ends, all stop, with exit status 1. Stops on SIGINT and SIGTERM; SIGHUP opens
+    the log file again, or stops if there is none.
     """
     if directory is not None and temporary:
         raise click.UsageError("--dir and --temporary exclude each other")
@@ -178,6 +189,7 @@ def standalone(
         metrics_port=metrics_port,
         config=config,
         advertise=advertise,
+        replicas=replicas,
     )
     log = LogOptions.from_texts(
         log_file, log_level, log_format, log_rotate_bytes, log_keep

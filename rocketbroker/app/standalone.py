@@ -1,6 +1,9 @@
 # -*- test-case-name: tests.app.test_standalone -*-
 """A name server and a broker in one process: for development, tests, a laptop.
 
+With more than one replica the broker has slaves, each a process of its own. They stop
+with it, and it stops when one of them ends: who tries replication out wants to see it.
+
 The keys of a settings file go to both; flags win over them. The file is a broker's, so
 its C{listenPort}, its address and its metrics port are the broker's. What is to be
 thrown away afterwards begins with a small log.
@@ -18,14 +21,15 @@ from typing import Any, Final, TextIO, final
 
 import attrs
 from twisted.application.service import MultiService
-from twisted.internet.defer import Deferred
-from twisted.logger import globalLogBeginner
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger, globalLogBeginner
 
 from rocketbroker.app.broker import BrokerService, advertised
 from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import kept_changes, refuse
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.slave_process import SlaveProcess, slave_settings
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
 from rocketbroker.config.addresses import advertised_address
@@ -82,6 +86,7 @@ class Flags:
     @ivar metrics_port: the port of the broker's metrics, 0 for none.
     @ivar config: the path of the settings file.
     @ivar advertise: the address that clients are told.
+    @ivar replicas: how many copies there are, the broker's own included.
     """
 
     directory: str | None = None
@@ -91,6 +96,7 @@ class Flags:
     metrics_port: int | None = None
     config: str | None = None
     advertise: str | None = None
+    replicas: int = 1
 
 
 def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
@@ -119,7 +125,11 @@ class Standalone:
 
     @ivar namesrv: the name server.
     @ivar broker: the broker.
+    @ivar slaves: the broker's slaves, which begin with it.
+    @ivar failed: whether a slave has ended before it was to.
     """
+
+    _log = Logger()
 
     def __init__(self, reactor: Any, given: Mapping[str, str], flags: Flags) -> None:
         """
@@ -171,6 +181,10 @@ class Standalone:
         except BaseException:
             self.namesrv.abandon()
             raise
+        self.failed = False
+        self.slaves = [
+            self._slave(settings, number) for number in range(1, flags.replicas)
+        ]
         self.services = MultiService()  # type: ignore[no-untyped-call]
         # Services stop in the opposite order: the broker still finds the name server.
         for service in (self.namesrv, self.broker):
@@ -192,16 +206,57 @@ class Standalone:
             attrs.evolve(built, unknown=unknown(built.unknown, (NamesrvOptions,))),
         )
 
+    def _slave(self, settings: Mapping[str, str], number: int) -> SlaveProcess:
+        """A slave of the broker, not begun yet."""
+        own = self.broker.settings
+        root = os.path.join(own.store.store_path_root_dir, f"replica-{number}")
+        port = free_port(own.server.bind_address)
+        metrics = free_port(LOOPBACK) if own.broker.metrics_prom_exporter_port else 0
+        return SlaveProcess(
+            number,
+            f"{own.broker.broker_ip1}:{port}",
+            os.path.join(root, "broker.log"),
+            slave_settings(settings, root, number, port, metrics),
+        )
+
+    def start_slaves(self, reactor: Any, log_options: LogOptions) -> Deferred[Any]:
+        """Begin the slaves; all stop if one of them ends.
+
+        @return: fires when name servers know all of them.
+        """
+        names = ";".join(self.broker.settings.name_servers)
+        for slave in self.slaves:
+            slave.spawn(reactor, names, log_options)
+            slave.ended.addCallback(self._slave_ended, reactor, slave)
+        return gatherResults([slave.ready for slave in self.slaves])
+
+    def _slave_ended(self, status: int, reactor: Any, slave: SlaveProcess) -> int:
+        if not slave.is_stopping:
+            self.failed = True
+            self._log.error(
+                "The slave {number} has ended ({status}), and all stop. The end of its "
+                "log, {path}:\n{words}",
+                number=slave.number,
+                status=status,
+                path=slave.log,
+                words=slave.last_words(),
+            )
+            if reactor.running:
+                reactor.stop()
+        return status
+
     def ready_line(self) -> str:
         """The line that scripts wait for."""
         address = self.broker.settings.broker.broker_ip1
         return (
             f"ready: name server {self._host}:{self.namesrv.port}, "
             f"broker {address}:{self.broker.port}"
+            + "".join(f", slave {slave.address}" for slave in self.slaves)
         )
 
     async def stop(self) -> None:
-        """The broker first, while the name server still listens."""
+        """The slaves first, then the broker, while the name server still listens."""
+        await gatherResults([slave.stop() for slave in self.slaves if slave.pid])
         await self.broker.stopService()
         await self.namesrv.stopService()
 
@@ -223,7 +278,9 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
         process = ServerProcess(reactor, log)
         standalone = Standalone(reactor, given, flags)
         process.opened(standalone.broker.ready)
-        run(reactor, standalone, sys.stdout, log)
+        run(reactor, standalone, sys.stdout, log, log_options)
+        if standalone.failed:
+            return 1
     except (ConfigurationError, StoreError) as error:
         refuse(str(error))
     finally:
@@ -232,16 +289,23 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
     return 0
 
 
-def run(reactor: Any, standalone: Standalone, out: TextIO, log: Log) -> None:
+def run(
+    reactor: Any,
+    standalone: Standalone,
+    out: TextIO,
+    log: Log,
+    log_options: LogOptions,
+) -> None:
     """Run the reactor with both servers until it is stopped.
 
     @param out: gets the ready line.
     @param log: gets the log.
+    @param log_options: how slaves log, each to a file of its own.
     """
     globalLogBeginner.beginLoggingTo([log.observer], redirectStandardIO=False)
-    standalone.broker.ready.addCallback(
-        lambda _: print(standalone.ready_line(), file=out, flush=True)
-    )
+    ready = standalone.broker.ready
+    ready.addCallback(lambda _: standalone.start_slaves(reactor, log_options))
+    ready.addCallback(lambda _: print(standalone.ready_line(), file=out, flush=True))
     standalone.services.startService()  # type: ignore[no-untyped-call]
     reactor.addSystemEventTrigger(
         "before", "shutdown", lambda: Deferred.fromCoroutine(standalone.stop())

@@ -13,6 +13,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.logs import LogOptions
+from rocketbroker.app.slave_process import slave_settings
 from rocketbroker.app.standalone import (
     LOOPBACK,
     TEMPORARY_SEGMENT,
@@ -87,6 +88,31 @@ class MergedTests(SynchronousTestCase):
         )
         self.assertTrue(
             str(error).startswith("--advertise cannot be '10.0.0.1 # mine'")
+        )
+
+
+class SlaveTests(SynchronousTestCase):
+    """The settings of a slave."""
+
+    def test_settings(self) -> None:
+        """They are the master's, but for its place, its ports, and whom it follows."""
+        given = {
+            **MergedTests.given,
+            "haListenPort": "5",
+            "haMasterAddress": "c:2",
+            "brokerRole": "SYNC_MASTER",
+        }
+        self.assertEqual(
+            slave_settings(given, "/s", 1, 7, 8),
+            {
+                "listenPort": "7",
+                "metricsPromExporterPort": "8",
+                "storePathRootDir": "/s",
+                "brokerIP1": "10.0.0.1",
+                "flushDiskType": "SYNC_FLUSH",
+                "brokerRole": "SLAVE",
+                "brokerId": "1",
+            },
         )
 
 
