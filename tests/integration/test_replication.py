@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from functools import partial
@@ -28,7 +29,7 @@ from tests.integration.transactional import TransactionalProducer, stored
 #: How often each side is started again, and how many messages are sent between; a
 #: message of the corpus takes about 1.1 KiB of the log.
 RESTARTS = 3 if HEAVY else 1
-COUNT = 160_000 if HEAVY else 12_000
+COUNT = 95_000 if HEAVY else 12_000
 
 #: Transactions that are sent with them.
 TRANSACTIONS = 1000 if HEAVY else 100
@@ -161,6 +162,22 @@ class ReplicationTests(SynchronousTestCase):
         load.wait_until_delivered()
         self.check(load)
 
+    def join_late(self, master: str, *slaves: str) -> None:
+        """Slaves that come when there is much already begin with the last file."""
+        load, group = self.group_of(master, *slaves), self.group
+        load.send()
+        for slave in group.slaves:
+            slave.start()
+        self.caught_up()
+        load.send()
+        self.caught_up()
+        group.master.stop()
+        for slave in group.slaves:
+            end = group.end(slave)
+            slave.stop()
+            self.assertNotIn("0" * 20, os.listdir(slave.store / "commitlog"))
+            self.compare(slave, end)
+
     def caught_up(self) -> None:
         """Wait until the slaves have all."""
         for slave in self.group.slaves:
@@ -177,7 +194,9 @@ class ReplicationTests(SynchronousTestCase):
             self.consume(load)
             self.say(f"{slave} has served all")
             slave.stop()
-            self.compare(load, slave, end)
+            self.compare(slave, end)
+            keys = {message.unique_key for message in stored(slave.store, TOPIC)}
+            self.assertEqual(keys, load.committed)
 
     def consume(self, load: Load) -> None:
         """Consumers get all from the slave with the lowest id that is up."""
@@ -191,14 +210,12 @@ class ReplicationTests(SynchronousTestCase):
         by_java = load.read_by_java(topic, corpus.QUEUES, ends)
         self.assertEqual(list(by_java), mine)
 
-    def compare(self, load: Load, slave: Member, end: int) -> None:
+    def compare(self, slave: Member, end: int) -> None:
         """A slave that is stopped has what its master has, up to its end."""
         stores = self.group.master.store, slave.store
         self.assertEqual([*log_differences(*stores, end)][:20], [])
         self.assertEqual([*queue_differences(*stores, end)][:20], [])
         self.say(f"{slave} has the same {end} bytes, and the same queues")
-        keys = {message.unique_key for message in stored(slave.store, TOPIC)}
-        self.assertEqual(keys, load.committed)
 
     def test_ours(self) -> None:
         """Ours on ours, and both of RocketMQ's versions on it."""
@@ -211,6 +228,14 @@ class ReplicationTests(SynchronousTestCase):
     def test_497(self) -> None:
         """Ours on 4.9.7."""
         self.replicate("4.9.7", OURS)
+
+    def test_late(self) -> None:
+        """Ours, and RocketMQ's, that follow ours late."""
+        self.join_late(OURS, OURS, "4.9.7")
+
+    def test_late533(self) -> None:
+        """Ours that follows 5.3.3 late."""
+        self.join_late("5.3.3", OURS)
 
     if HEAVY:
 
