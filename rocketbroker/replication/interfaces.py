@@ -82,7 +82,8 @@ class IReplicaServer(Interface):
         """The position up to which the log is stored at least C{copies} times.
 
         @param copies: the master's counts as one; at least 2.
-        @return: -1 if there are not so many that have reported.
+        @return: -1 if there are not so many that have reported more than where they
+            want to begin: only then it is known that their logs agree with this one.
         """
 
     def in_sync(end: int) -> int:

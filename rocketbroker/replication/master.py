@@ -75,6 +75,7 @@ class Replica(Protocol):
         self.sent = -1
         self.problem = ""
         self.is_ahead = False
+        self._has_confirmed = False
         self._server = server
         self._reports = ReportReader()
         self._rate = TransferRate(server.clock.seconds)
@@ -101,8 +102,13 @@ class Replica(Protocol):
 
     @property
     def counts(self) -> bool:
-        """Whether it has reported what it has, and that belongs to this log."""
-        return self.acked >= 0 and not self.is_ahead
+        """Whether what it has reported is a copy of this log.
+
+        The first report only asks where to begin: the slave may find that its log and
+        this one differ before that. A slave of ours reports again when it knows better,
+        one of RocketMQ's after five seconds or with the first data.
+        """
+        return self._has_confirmed and not self.is_ahead
 
     def is_in_sync(self, end: int) -> bool:
         """Whether it is less than haMaxGapNotInSync bytes behind C{end}."""
@@ -128,6 +134,8 @@ class Replica(Protocol):
             return
         if self.sent < 0:
             self._begin(position)
+        else:
+            self._has_confirmed = True
         self.acked = position
         mark = self._mark
         if mark is not None and position >= mark[0]:

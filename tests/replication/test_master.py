@@ -80,7 +80,7 @@ class MasterCase(SynchronousTestCase):
         self.reports += 1
 
     def slave(self, position: int | None = None) -> Slave:
-        """A slave that has connected, and reported that position."""
+        """A slave that has connected, and has asked for the log from there on."""
         slave = Slave()
         self.network.connectTCP("localhost", PORT, Dialling(slave))
         self.network.settle()
@@ -222,6 +222,7 @@ class ProblemTests(MasterCase):
         """One with a longer log is not sent what would make it a mixture, ever, and
         is no copy of what is appended."""
         slave = self.slave(60)
+        self.tell(slave, 60)
         self.heartbeat_only(slave, 60)
         self.assertIn("up to 60, this broker only up to 35", self.only().problem)
         self.assertEqual(self.server.acked(2), -1)
@@ -235,6 +236,7 @@ class ProblemTests(MasterCase):
         self.assertIn(
             f"needs the log from 17 on, which begins at {SEGMENT}", self.only().problem
         )
+        self.tell(slave, 17)
         self.assertEqual(self.server.acked(2), 17)
 
     def test_unreadable(self) -> None:
@@ -334,9 +336,13 @@ class AckTests(MasterCase):
     """What slaves have stored."""
 
     def test_copies(self) -> None:
-        """The master is one copy; the slowest slave that is needed decides."""
+        """The master is one copy; the slowest slave that is needed decides. A first
+        report is a question, and no copy."""
         first, second = self.slave(20), self.slave(10)
         self.slave()
+        self.assertEqual(self.server.acked(2), -1)
+        self.tell(first, 20)
+        self.tell(second, 10)
         self.assertEqual([self.server.acked(n) for n in (2, 3, 4)], [20, 10, -1])
         self.tell(second, 30)
         self.assertEqual([self.server.acked(n) for n in (2, 3)], [30, 20])
@@ -353,8 +359,8 @@ class AckTests(MasterCase):
     def test_watch(self) -> None:
         """Who watches is called once for reports that come together, and when a slave
         has gone."""
-        slave = self.slave()
-        self.assertEqual(self.reports, 0)
+        slave = self.slave(0)
+        self.reports = 0
         assert slave.transport is not None
         slave.transport.write(report(17) + report(35))
         self.network.settle()
@@ -377,6 +383,7 @@ class AckTests(MasterCase):
     def test_caught_up(self) -> None:
         """A slave had all when what was the end has been reported."""
         slave = self.slave(35)
+        self.tell(slave, 35)
         self.network.advance(1)
         self.assertEqual(self.only().caught_up_ms, 1000)
         self.put(b"third")

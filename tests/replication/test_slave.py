@@ -11,10 +11,8 @@ from zope.interface.verify import verifyObject
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.replication.interfaces import IMasterLink
-from rocketbroker.replication.master import ReplicaServer
 from rocketbroker.replication.slave import JOIN_BYTES, MAX_RECORD_BYTES, MasterLink
 from rocketbroker.testing.network import MemoryNetwork
-from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.hastream import frames, report
 from tests.replication.logs import SEGMENT, MemoryLog, records
 
@@ -357,31 +355,3 @@ class ConnectingTests(SlaveCase):
             self.successResultOf(self.link.stop())
             self.network.settle()
             self.assertEqual(self.network.getDelayedCalls(), [])
-
-
-class PairTests(SynchronousTestCase):
-    """A slave of ours, and a master of ours."""
-
-    def test_follows(self) -> None:
-        """The slave's log becomes the master's, across any cut of the stream, new data
-        at once, and again when either has been away."""
-        network = MemoryNetwork()
-        network.max_bytes = 777
-        ours, theirs = MemoryLog(), MemoryLog(bytes(SEGMENT - 12), b"b" * 999)
-        options = StoreOptions(mapped_file_size_commit_log=SEGMENT)
-        server = ReplicaServer(network, theirs, options, at_once, lambda: 0)
-        server.listen(PORT)
-        link = MasterLink(network, ours, options, lambda: 0)
-        link.follow(ADDRESS)
-        for n in range(4):
-            theirs.put(b"c" * (n * 20000), b"d")
-            link.start()
-            network.settle()
-            theirs.put(b"e")
-            server.appended()
-            network.settle()
-            self.assertEqual(ours.data, theirs.data[ours.min_position :])
-            self.assertEqual(server.acked(2), theirs.published_position)
-            link.stop()
-            network.settle()
-            self.assertEqual(server.acked(2), -1)
