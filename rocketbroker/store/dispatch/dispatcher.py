@@ -30,7 +30,7 @@ from rocketbroker.store.commitlog.writer import CommitLog, Hint
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
-from rocketbroker.store.dispatch.replaying import replay
+from rocketbroker.store.dispatch.replaying import replay, take_copies
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
 from rocketbroker.store.running_flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.shared_positions import (
@@ -135,8 +135,7 @@ class Dispatcher:
                 collect(hint.drafts, self._touched)
                 count += len(hint.drafts)
             else:
-                for head in hint.heads:
-                    self.add(head)
+                self._copy(hint.heads)
                 count += len(hint.heads)
             position = hint.end
             dispatched_ms = hint.store_ms
@@ -159,6 +158,16 @@ class Dispatcher:
         self.dispatched_ms = dispatched_ms
         self._positions.view[DISPATCHED] = position
         return arrivals
+
+    def _copy(self, heads: list[RecordHead]) -> None:
+        """Collect records of a master."""
+        at = 0
+        while at < len(heads):
+            known, touched = self._known, self._touched
+            at = take_copies(heads, at, known, touched, self.multi_dispatch)
+            if at < len(heads):
+                self.add(heads[at])
+                at += 1
 
     def _set_times(self, used: int) -> None:
         """Give delayed messages their times, now that their store times are known.

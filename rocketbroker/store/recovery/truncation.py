@@ -31,7 +31,7 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import FILLER
 from rocketbroker.store.commitlog.flush import Flushing
 from rocketbroker.store.commitlog.raw_log import ITruncation
-from rocketbroker.store.commitlog.scanner import NO_CRC, Blank, Broken, parse
+from rocketbroker.store.commitlog.scanner import NO_CRC, Blank, Broken, Scan, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.consumequeue.queue import Queue
@@ -202,7 +202,14 @@ def check_boundary(segments: Segments, first: int, end: int, position: int) -> N
         why = "it is no filler"
     except Broken as error:
         why = refused or str(error)
-    raise StoreError(f"No record begins at position {position}: {why}.")
+    # It stands where the record does that holds the position.
+    scan = Scan(segments, segment.start, position, NO_CRC)
+    for _ in scan:
+        pass
+    raise StoreError(
+        f"No record begins at position {position}: {why}. One begins at "
+        f"{scan.position}."
+    )
 
 
 def time_before(segments: Segments, position: int) -> int:
