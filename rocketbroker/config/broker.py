@@ -164,7 +164,7 @@ class BrokerOptions(KeyedOptions):
         "sync_broker_member_group_period": "time between looks at the group",
         "broker_not_active_timeout_millis": "silence after which it is gone",
         "register_broker_timeout_mills": "how long to wait for a name server",
-        "slave_read_enable": "slow readers are sent to a slave",
+        "slave_read_enable": "a slave serves pulls; a master sends slow readers to one",
         "enable_calc_filter_bit_map": "SQL92 filters are computed at dispatch",
         "reject_pull_consumer_enable": "refuse consumers that pull",
         "expect_consumer_num_use_filter": "groups that such a filter is sized for",

@@ -150,6 +150,7 @@ class StoreOptions(KeyedOptions):
         "max_ha_transfer_byte_in_second": "how much of the log a slave is sent in a "
         "second, with haFlowControlEnable",
         "broker_role": "ASYNC_MASTER, SYNC_MASTER or SLAVE",
+        "offset_check_in_slave": "a slave corrects readers' offsets, too",
         "ha_master_address": "where a slave finds its master; else name servers say it",
         "flush_disk_type": "ASYNC_FLUSH, or SYNC_FLUSH: on the disk when answered",
         "sync_flush_timeout": "how long a send waits for the disk with SYNC_FLUSH",

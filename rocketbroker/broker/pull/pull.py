@@ -37,11 +37,14 @@ from rocketbroker.broker.pull.pull_checks import (
     Route,
 )
 from rocketbroker.broker.pull.pull_messages import (
+    CORRECTIONS,
     OFFSET_RESET,
     Pull,
     code_of,
     fields_of,
     forbidden,
+    keeps_offsets,
+    kept,
     limits,
     nothing,
     ordinary_messages,
@@ -71,6 +74,9 @@ MAX_COLD: Final = 1024
 
 #: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
 MAX_SUSPENDED_SECONDS: Final = 3600.0
+
+#: A pull waits so long at a slave without its offset, as clients ask again at once.
+ASTRAY_SECONDS: Final = 1.0
 
 #: No queue goes beyond it: a pull that waits for that waits until its time is over.
 NEVER: Final = (1 << 63) - 1
@@ -131,6 +137,7 @@ class Pulling:
         self._cold_flow = cold_flow
         self._options = options
         self._ordinary = ordinary_messages(store_options)
+        self._keeps_offsets = keeps_offsets(store_options)
         self._dispatch = dispatch
         self._in_thread = in_thread
         self._seconds = seconds
@@ -139,6 +146,7 @@ class Pulling:
         """Obey these settings from now on."""
         self._options = settings.broker
         self._ordinary = ordinary_messages(settings.store)
+        self._keeps_offsets = keeps_offsets(settings.store)
 
     def found(self) -> int:
         """How many reads found something for the pull."""
@@ -344,7 +352,12 @@ class Pulling:
         assert type(offset) is int
         flag = fields.sysFlag
         group, topic, queue_id = route.group, route.topic, fields.queueId
-        code = code_of(result.status, offset)
+        code, is_astray = code_of(result.status, offset), False
+        if self._keeps_offsets:
+            result = kept(result, offset)
+            if code == ResponseCode.PULL_OFFSET_MOVED:
+                code = ResponseCode.PULL_RETRY_IMMEDIATELY
+                is_astray = result.status in CORRECTIONS
         if result.count:
             self._general_found += 1
         elif result.status != OFFSET_RESET:
@@ -358,10 +371,11 @@ class Pulling:
         if first and not self._offsets.has_reset(group, topic, queue_id):
             if flag & COMMIT and fields.commitOffset >= 0:
                 self._offsets.commit(group, topic, queue_id, fields.commitOffset)
-            if code == ResponseCode.PULL_NOT_FOUND and flag & SUSPEND:
-                wanted = fields.suspendTimeoutMillis / 1000.0
-                seconds = min(wanted, MAX_SUSPENDED_SECONDS)
-                if self._hold(pull, offset, seconds, self._resume):
+            if (code == ResponseCode.PULL_NOT_FOUND or is_astray) and flag & SUSPEND:
+                most = ASTRAY_SECONDS if is_astray else MAX_SUSPENDED_SECONDS
+                seconds = min(fields.suspendTimeoutMillis / 1000.0, most)
+                until = NEVER if is_astray else offset
+                if self._hold(pull, until, seconds, self._resume):
                     return
         self._answer(pull, code, result)
 

@@ -29,6 +29,7 @@ from rocketbroker.errors import (
     SubscriptionNotExist,
     SubscriptionNotLatest,
     SubscriptionParseFailed,
+    SystemBusy,
     TopicNotExist,
 )
 from rocketbroker.filtering import tags
@@ -42,6 +43,9 @@ from rocketbroker.store.interfaces import IQueue, IStore, Matches, MessageFilter
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
 from rocketbroker.wire.hot import PullFields
+
+#: The remark to a pull at a slave without slaveReadEnable, as RocketMQ words it.
+NO_SLAVE_READ: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 
 # Bits of a pull's system flag.
 COMMIT: Final = 1
@@ -265,6 +269,8 @@ class PullChecks:
 
     def _make(self, connection: IConnection, fields: PullFields) -> Route:
         """All checks, in RocketMQ's order."""
+        if self._options.broker_id and not self._options.slave_read_enable:
+            raise SystemBusy(NO_SLAVE_READ)
         name, topic = fields.consumerGroup, fields.topic
         broker = f"the broker[{self._options.broker_ip1}]"
         if not self._options.broker_permission & READ:

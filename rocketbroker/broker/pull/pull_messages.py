@@ -61,6 +61,19 @@ _CODES: Final = {
 }
 
 
+#: What a read finds that sends the reader elsewhere in the queue.
+CORRECTIONS: Final = frozenset(
+    (
+        NO_MATCHED_LOGIC_QUEUE,
+        NO_MESSAGE_IN_QUEUE,
+        OFFSET_FOUND_NULL,
+        OFFSET_OVERFLOW_BADLY,
+        OFFSET_OVERFLOW_ONE,
+        OFFSET_TOO_SMALL,
+    )
+)
+
+
 @final
 class Pull:
     """One pull on its way, and where its answer goes.
@@ -152,6 +165,20 @@ def code_of(status: str, offset: int) -> int:
     if status in (NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE) and offset == 0:
         return ResponseCode.PULL_NOT_FOUND
     return _CODES[status]
+
+
+def keeps_offsets(options: StoreOptions) -> bool:
+    """Whether readers are not sent elsewhere: on a slave, whose queues may lack what
+    the master's have (C{docs/facts/ha.md} 12, C{store.md} trap 21)."""
+    return options.is_slave and not options.offset_check_in_slave
+
+
+def kept(result: ReadResult, offset: int) -> ReadResult:
+    """What was found, for a reader that stays at C{offset} if there was nothing."""
+    if result.status not in CORRECTIONS:
+        return result
+    status, first, end = result.status, result.min_offset, result.max_offset
+    return ReadResult(status, offset, first, end, [], 0, 0)
 
 
 def nothing(status: str, queue: IQueue, offset: int) -> ReadResult:
