@@ -3,7 +3,8 @@
 
   - L{rocketbroker.replication.interfaces}: what a broker sees of either side.
   - L{rocketbroker.replication.master}: listens, and sends each slave what it lacks.
-  - L{rocketbroker.replication.slave}: connects to the master, and stores what it sends.
+  - L{rocketbroker.replication.slave}: connects to the master, and stores what it sends;
+    L{rocketbroker.replication.join}: whether both logs agree so far.
   - L{rocketbroker.replication.outlet}: bytes to a socket without a detour;
     L{rocketbroker.replication.transfer_rate}: how many went, by the second.
 

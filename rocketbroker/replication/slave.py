@@ -5,19 +5,8 @@ What comes is stored at once, in whole records; what is left of one waits for th
 of it. After each delivery of bytes the master is told how far the log is stored, as
 sends wait there for that.
 
-Joining
-=======
-
-The protocol has no way to ask whether two logs agree, and a slave of RocketMQ does not:
-it sends its end, and appends whatever follows. So a master that comes back as a slave,
-with messages that nobody else has, would put the new master's records behind them.
-
-A slave of this module asks for less than it lacks: from up to C{JOIN_BYTES} before its
-end. What the master sends for these must be what the log has, byte for byte, before
-anything is appended; a record says when it was stored and on which broker, so two that
-are equal are one, and so is all before them. If the master has not so much, its
-heartbeats tell where its log ends. Any master understands that: it was only asked for
-bytes. What does not agree is a C{problem}, which an operator has to decide.
+Before that, what both logs have at the end of this one is compared:
+L{rocketbroker.replication.join}.
 
 C{docs/facts/ha.md} 4.
 """
@@ -51,6 +40,7 @@ from rocketbroker.errors import (
 from rocketbroker.remoting.addresses import split_address
 from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.replication.interfaces import IMasterLink, ReplicatedStore
+from rocketbroker.replication.join import JOIN_BYTES, Apart, Join, wider
 from rocketbroker.replication.outlet import Outlet
 from rocketbroker.replication.transfer_rate import TransferRate
 from rocketbroker.wire.hastream import FrameReader, report
@@ -61,10 +51,6 @@ RETRY_SECONDS: Final = 5.0
 #: How often the connection is looked at, at the least.
 LOOK_SECONDS: Final = 1.0
 
-#: How much of the end of the log is compared with the master's: as much as a frame
-#: brings. One record would do, but nobody can tell where the last one begins.
-JOIN_BYTES: Final = 32 << 10
-
 #: What may wait for the rest of a record: no frame of the remoting protocol is larger,
 #: so no message is.
 MAX_RECORD_BYTES: Final = 64 << 20
@@ -72,80 +58,6 @@ MAX_RECORD_BYTES: Final = 64 << 20
 _SIZE: Final = Struct(
     ">i"  # of a record, or of what is left of a segment
 )
-
-
-class _Apart(Exception):
-    """The log of the master and this one do not agree; a sentence."""
-
-
-@final
-class _Join:
-    """The end of the log, as far as the master has not sent the same yet.
-
-    @ivar begin: where the master was asked to begin.
-    @ivar end: the end of the log.
-    """
-
-    __slots__ = ("_at", "_known", "begin", "end", "quiet_since")
-
-    def __init__(self, store: ReplicatedStore, segment_bytes: int) -> None:
-        """
-        @raise OSError: the log cannot be read.
-        """
-        end = store.published_position
-        first = (end - 1) // segment_bytes * segment_bytes
-        # A report of 0 would mean that there is no log at all.
-        begin = max(end - JOIN_BYTES, first, store.min_position, 1)
-        self.end = end
-        self.begin = min(begin, end)
-        self._known = b""
-        if self.begin < end:
-            # The start has just read the end of the log: no thread is needed.
-            self._known = store.raw_log.read(self.begin, end - self.begin)
-        self._at = 0
-        self.quiet_since: float | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the master has sent all of it."""
-        return self._at == len(self._known)
-
-    def take(self, log: bytes) -> bytes:
-        """Compare what the master sends.
-
-        @return: what is behind the end.
-        @raise _Apart: it differs.
-        """
-        self.quiet_since = None
-        size = min(len(log), len(self._known) - self._at)
-        own = self._known[self._at : self._at + size]
-        if own != log[:size]:
-            differs = next(n for n in range(size) if own[n] != log[n])
-            raise _Apart(
-                f"the logs differ at {self.begin + self._at + differs}, and this "
-                f"broker's ends at {self.end}"
-            )
-        self._at += size
-        return log[size:]
-
-    def heartbeat(self, now: float) -> None:
-        """The master has no more of it.
-
-        @raise _Apart: and will not have.
-        """
-        if self.quiet_since is None:
-            # It may have been sent before the report was read.
-            self.quiet_since = now
-        elif now - self.quiet_since >= LOOK_SECONDS:
-            ends = self.begin + self._at
-            if not self._at:
-                raise _Apart(
-                    f"the master has nothing at {ends}, and this broker's log ends at "
-                    f"{self.end}"
-                )
-            raise _Apart(
-                f"the master's log ends at {ends}, and this broker's at {self.end}"
-            )
 
 
 @final
@@ -158,7 +70,7 @@ class _Stream(Protocol):
     def __init__(self, link: MasterLink) -> None:
         self.has_joined = False
         self._link = link
-        self._join: _Join | None = None
+        self._join: Join | None = None
         self._frames = FrameReader(None)
         self._outlet: Outlet
         self._rest = bytearray()
@@ -173,7 +85,8 @@ class _Stream(Protocol):
         self._outlet = Outlet(transport, self._report_more)
         link = self._link
         try:
-            join = _Join(link.store, link.options.mapped_file_size_commit_log)
+            segment_bytes = link.options.mapped_file_size_commit_log
+            join = Join(link.store, segment_bytes, link.join_bytes)
         except OSError as error:
             link.refused(self, f"this broker's log cannot be read: {error}")
             return
@@ -195,18 +108,22 @@ class _Stream(Protocol):
                 log = self._compared(self._join, log)
             if log:
                 self._take(log)
-        except _Apart as error:
+        except Apart as error:
+            if error.is_before:
+                link.join_bytes = wider(link.join_bytes)
+            where = "before that" if error.is_before else "there"
             link.refused(
                 self,
                 f"{error}. If the master's messages are the ones to keep, cut this "
-                "broker's log off with `rocketbroker store truncate`",
+                f"broker's log off {where} with `rocketbroker store truncate`, or "
+                "empty its store",
             )
         except RemoteProtocolError as error:
             link.refused(self, f"it sent {error}")
         except (StoreError, BrokerError, OSError) as error:
             link.refused(self, str(error))
 
-    def _compared(self, join: _Join, log: bytes) -> bytes:
+    def _compared(self, join: Join, log: bytes) -> bytes:
         """Compare the bytes of this log that the master sends; what is behind them."""
         if log:
             log = join.take(log)
@@ -316,7 +233,10 @@ class _Connecting(ClientFactory):
 @final
 @implementer(IMasterLink)
 class MasterLink:
-    """Follows a master, for as long as it runs."""
+    """Follows a master, for as long as it runs.
+
+    @ivar join_bytes: how much of the end of this log is to be compared.
+    """
 
     _log = Logger()
 
@@ -339,6 +259,7 @@ class MasterLink:
         self.last_read_ms = 0
         self.last_write_ms = 0
         self.received = 0
+        self.join_bytes = JOIN_BYTES
         self._reactor = reactor
         self._wall_ms = wall_ms
         self._rate = TransferRate(self.clock.seconds)
@@ -456,6 +377,7 @@ class MasterLink:
     def joined(self, end: int) -> None:
         """The master's log agrees with this one at its end."""
         self.problem = self._logged = ""
+        self.join_bytes = JOIN_BYTES
         self._log.info(
             "Following the master {master} from position {end} on.",
             master=self.master,

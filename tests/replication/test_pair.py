@@ -136,7 +136,12 @@ class PairTests(SynchronousTestCase):
         )
         self.send(3)
         self.network.pump([1] * 6)
-        self.assertIn("the logs differ at ", self.link.problem)
+        self.assertIn(
+            f"the logs differ from the message at {end} on, and this broker's ends at "
+            f"{longer}. If the master's messages are the ones to keep, cut this "
+            "broker's log off there",
+            self.link.problem,
+        )
         self.assertEqual(self.slave.published_position, longer)
         self.assertEqual(self.server.acked(2), -1)
 
@@ -148,5 +153,5 @@ class PairTests(SynchronousTestCase):
         self.send(20)
         self.assertGreater(self.master.published_position, 50000)
         self.follow()
-        self.assertIn("the logs differ at ", self.link.problem)
+        self.assertIn("the logs differ ", self.link.problem)
         self.assertEqual(self.server.acked(2), -1)

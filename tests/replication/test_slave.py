@@ -11,7 +11,8 @@ from zope.interface.verify import verifyObject
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.replication.interfaces import IMasterLink
-from rocketbroker.replication.slave import JOIN_BYTES, MAX_RECORD_BYTES, MasterLink
+from rocketbroker.replication.join import JOIN_BYTES, JOIN_GROWTH
+from rocketbroker.replication.slave import MAX_RECORD_BYTES, MasterLink
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.wire.hastream import frames, report
 from tests.replication.logs import SEGMENT, MemoryLog, records
@@ -213,8 +214,23 @@ class JoinTests(SlaveCase):
         other = records(0, b"first", b"SECOND", b"third")
         self.assertEqual(self.send(frames(1, other[1:], 99)), b"")
         self.assertEqual(self.log.data, records(0, b"first", b"second"))
-        self.refused("the logs differ at 29, and this broker's ends at 35. If")
+        self.refused("the logs differ at 1 already, and this broker's ends at 35. If")
         self.assertIn("rocketbroker store truncate", self.link.problem)
+
+    def test_wider(self) -> None:
+        """Where they part before what was asked for, more is asked for the next time,
+        until it has joined."""
+        self.log.put(*[bytes(1000)] * 60)
+        end = self.log.published_position
+        for size in (JOIN_BYTES, min(end, JOIN_BYTES * JOIN_GROWTH) - 1):
+            self.link.follow(None)
+            self.link.follow(ADDRESS)
+            self.network.settle()
+            self.assertEqual(self.master.taken(), report(end - size))
+            self.send(frames(end - size, b"?", 99))
+            self.refused(f"the logs differ at {end - size} already")
+        self.send(frames(1, self.log.data[1:], 32768))
+        self.assertEqual(self.link.join_bytes, JOIN_BYTES)
 
     def test_shorter(self) -> None:
         """A master whose log is shorter shows it by its heartbeats."""
