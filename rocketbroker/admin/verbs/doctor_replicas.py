@@ -99,7 +99,7 @@ def of_slave(what: str, info: HARuntimeInfo, now_ms: int) -> Iterator[Finding]:
     link = info.ha_client_runtime_info
     silent = now_ms - link.last_read_timestamp
     if link.problem:
-        yield Finding(PROBLEM, what, f"does not follow its master: {link.problem}")
+        yield Finding(PROBLEM, what, link.problem)
     elif not link.master_addr:
         words = (
             "knows no master to follow: is it up, of the same brokerName and cluster, "

@@ -95,7 +95,7 @@ class SlaveTests(SynchronousTestCase):
         """A rocketbroker says itself what is wrong."""
         self.assertEqual(
             self.found(master_addr="m:1", last_read_timestamp=NOW, problem="It is so."),
-            ("problem", "does not follow its master: It is so."),
+            ("problem", "It is so."),
         )
 
 
