@@ -431,7 +431,8 @@ class Services:
         """Obey these settings from now on."""
         self._settings = settings
         for service, call in self.calls.items():
-            call.change(service.period(settings))
+            if self.is_on(service):
+                call.change(service.period(settings))
 
     def stop(self) -> None:
         """Begin no more runs."""
