@@ -6,7 +6,8 @@
   - L{rocketbroker.replication.slave}: connects to the master, and stores what it sends;
     L{rocketbroker.replication.join}: whether both logs agree so far.
   - L{rocketbroker.replication.outlet}: bytes to a socket without a detour;
-    L{rocketbroker.replication.transfer_rate}: how many went, by the second.
+    L{rocketbroker.replication.transfer_rate}: how many went, by the second;
+    L{rocketbroker.replication.stop_watch}: how long nothing came.
 
 The bytes between them: L{rocketbroker.wire.hastream}. Waiting for slaves is the
 broker's (L{rocketbroker.broker.storage.group_commit}).

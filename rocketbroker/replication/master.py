@@ -44,6 +44,7 @@ from rocketbroker.replication.interfaces import (
     ReplicatedStore,
 )
 from rocketbroker.replication.outlet import Outlet
+from rocketbroker.replication.stop_watch import StopWatch
 from rocketbroker.replication.transfer_rate import TransferRate
 from rocketbroker.wire.hastream import ReportReader, frames
 
@@ -80,7 +81,8 @@ class Replica(Protocol):
         self._reports = ReportReader()
         self._rate = TransferRate(server.clock.seconds)
         self._outlet: Outlet
-        self._heard_at = self._wrote_at = server.clock.seconds()
+        self._silent = 0.0
+        self._wrote_at = server.clock.seconds()
         self._is_reading = False
         self._is_gone = False
         self._held: IDelayedCall | None = None
@@ -128,7 +130,7 @@ class Replica(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         """It reports."""
-        self._heard_at = self._server.clock.seconds()
+        self._silent = 0.0
         position = self._reports.feed(data)
         if position is None or position < 0:
             return
@@ -256,17 +258,21 @@ class Replica(Protocol):
         self._held = None
         self.push()
 
-    def look(self) -> None:
-        """Once a second: end a silent one, keep an idle one, try again what failed."""
+    def look(self, seconds: float) -> None:
+        """Once a second: end a silent one, keep an idle one, try again what failed.
+
+        @param seconds: how long it may have been silent since the last look.
+        """
         server, options = self._server, self._server.options
-        now = server.clock.seconds()
-        if now - self._heard_at > options.ha_housekeeping_interval / 1000:
+        self._silent += seconds
+        if self._silent > options.ha_housekeeping_interval / 1000:
             self._log.warn("The slave {address} is silent.", address=self.address)
             cast(ITCPTransport, self.transport).abortConnection()
             return
         if self.problem and not self.is_ahead:
             self.problem = ""
             self.push()
+        now = server.clock.seconds()
         idle = now - self._wrote_at > options.ha_send_heartbeat_interval / 1000
         if idle and self.sent >= 0 and not self._outlet.is_busy:
             self._wrote_at = now
@@ -325,6 +331,7 @@ class ReplicaServer(ServerFactory):
         self._acks: list[int] | None = None
         self._pushing: IDelayedCall | None = None
         self._looking = PeriodicCall(self.clock, "look at slaves", self._look)
+        self._watch = StopWatch(self.clock.seconds)
         self._gone: list[Deferred[None]] = []
 
     def listen(self, port: int) -> int:
@@ -338,6 +345,7 @@ class ReplicaServer(ServerFactory):
             raise cannot_listen(self._interface, port, cause) from error
         self._port = listening
         heartbeat = self.options.ha_send_heartbeat_interval / 1000
+        self._watch.start()
         self._looking.start(min(LOOK_SECONDS, heartbeat / 2))
         address: Any = listening.getHost()
         return int(address.port)
@@ -397,8 +405,9 @@ class ReplicaServer(ServerFactory):
             each.push()
 
     def _look(self) -> None:
+        seconds = self._watch.lap()
         for each in list(self.replicas):
-            each.look()
+            each.look(seconds)
 
     # Called by replicas.
 

@@ -42,6 +42,7 @@ from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.replication.interfaces import IMasterLink, ReplicatedStore
 from rocketbroker.replication.join import JOIN_BYTES, Apart, Join, wider
 from rocketbroker.replication.outlet import Outlet
+from rocketbroker.replication.stop_watch import StopWatch
 from rocketbroker.replication.transfer_rate import TransferRate
 from rocketbroker.wire.hastream import FrameReader, report
 
@@ -76,7 +77,8 @@ class _Stream(Protocol):
         self._rest = bytearray()
         self._wanted = 0
         self._reported = -1
-        self._heard_at = self._wrote_at = link.clock.seconds()
+        self._silent = 0.0
+        self._wrote_at = link.clock.seconds()
 
     def connectionMade(self) -> None:
         """Ask for the log, from a little before the end of this one."""
@@ -100,7 +102,7 @@ class _Stream(Protocol):
     def dataReceived(self, data: bytes) -> None:
         """The master sends."""
         link = self._link
-        self._heard_at = link.clock.seconds()
+        self._silent = 0.0
         link.heard(len(data))
         try:
             log = self._frames.feed(data)
@@ -131,7 +133,7 @@ class _Stream(Protocol):
                 self._joined()
         elif self._frames.heartbeats:
             self._frames.heartbeats = 0
-            join.heartbeat(self._heard_at)
+            join.heartbeat(self._link.clock.seconds())
         return log
 
     def _joined(self) -> None:
@@ -189,13 +191,19 @@ class _Stream(Protocol):
         if self.has_joined and position > self._reported:
             self._report(position)
 
-    def look(self) -> bool:
-        """Once a second: report again; whether the master was heard of late."""
+    def look(self, seconds: float) -> bool:
+        """Once a second: report again; whether the master was heard of late.
+
+        @param seconds: how long it may have been silent since the last look.
+        """
         options = self._link.options
-        now = self._link.clock.seconds()
-        if now - self._heard_at > options.ha_housekeeping_interval / 1000:
+        self._silent += seconds
+        if self._silent > options.ha_housekeeping_interval / 1000:
             return False
-        idle = now - self._wrote_at > options.ha_send_heartbeat_interval / 1000
+        idle = (
+            self._link.clock.seconds() - self._wrote_at
+            > options.ha_send_heartbeat_interval / 1000
+        )
         if idle and self._join is None:
             # A master whose log is shorter would end the connection, which is as good
             # as mute, where its heartbeats tell what is wrong.
@@ -268,6 +276,7 @@ class MasterLink:
         self._attempt: tuple[_Connecting, IConnector] | None = None
         self._retry: IDelayedCall | None = None
         self._looking = PeriodicCall(self.clock, "look at the master", self._look)
+        self._watch = StopWatch(self.clock.seconds)
         self._watchers: list[Callable[[], None]] = []
         self._logged = ""
 
@@ -288,6 +297,7 @@ class MasterLink:
         if not self._is_running:
             self._is_running = True
             heartbeat = self.options.ha_send_heartbeat_interval / 1000
+            self._watch.start()
             self._looking.start(min(LOOK_SECONDS, heartbeat / 2))
             self._connect()
 
@@ -348,7 +358,8 @@ class MasterLink:
         self._retry = self.clock.callLater(RETRY_SECONDS, self._connect)
 
     def _look(self) -> None:
-        if self._stream is not None and not self._stream.look():
+        seconds = self._watch.lap()
+        if self._stream is not None and not self._stream.look(seconds):
             self._cannot(f"The master {self.master} is silent.")
             self._drop()
             self._connect()

@@ -199,6 +199,12 @@ class SendingTests(MasterCase):
         self.assertTrue(slave.is_gone)
         self.assertEqual(self.server.replicas, [])
 
+    def test_stopped(self) -> None:
+        """Time in which this process did not run is no silence of theirs."""
+        slave = self.slave(35)
+        self.network.pump([60, 1, 1])
+        self.assertFalse(slave.is_gone)
+
     def test_reporting(self) -> None:
         """One that reports is kept."""
         slave = self.slave(35)
