@@ -229,6 +229,8 @@ class Broker(Parts):
         found.append(self.topics.limit.problem(len(self.topics)))
         found.append(self.groups.limit.problem(len(self.groups)))
         found += self.ha_status.problems(self.settings.store)
+        if self.services.role is not Role.MASTER:
+            found += [table.problem for table in self.metadata_sync.tables]
         return [sentence for sentence in found if sentence]
 
     def standing(self) -> list[str]:

@@ -129,6 +129,19 @@ def _add_master(samples: Samples, broker: Broker) -> None:
         "bytes of the master's log that were stored",
         link.received,
     )
+    for table in broker.metadata_sync.tables:
+        samples.gauge(
+            "rocketbroker_metadata_copied_timestamp_seconds",
+            "when a table of the master was last copied; 0: not yet",
+            table.last_ms / 1000,
+            table=table.name,
+        )
+        samples.counter(
+            "rocketbroker_metadata_copy_failures_total",
+            "copies of a table of the master that failed",
+            table.failures,
+            table=table.name,
+        )
 
 
 def worst_by_host(replicas: Iterable[IReplica]) -> dict[str, IReplica]:

@@ -74,6 +74,8 @@ class ReplicaFamiliesTests(SynchronousTestCase):
         self.assertEqual(values["master_link_up",], 0)
         self.assertEqual(values["master_received_bytes_total",], 77)
         self.assertEqual(values["master_heard_timestamp_seconds",], 5)
+        self.assertEqual(values["metadata_copied_timestamp_seconds", "topics"], 0)
+        self.assertEqual(values["metadata_copy_failures_total", "groups"], 0)
         self.assertNotIn(("master_behind_bytes",), values)
         self.assertNotIn(("copies_wanted",), values)
         rig.link.state = "TRANSFER"

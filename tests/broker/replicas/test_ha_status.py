@@ -192,7 +192,10 @@ class HealthTests(SynchronousTestCase):
         self.assertIn("has not heard yet", broker.standing()[0])
         self.assertIsNone(broker.not_ready())
         rig.link.problem = "Nobody listens there."
-        self.assertEqual(broker.problems(), ["Nobody listens there."])
+        broker.metadata_sync.tables[0].problem = "No topics came."
+        self.assertEqual(
+            broker.problems(), ["Nobody listens there.", "No topics came."]
+        )
         broker.slave_progress.master_end = 5
         self.assertIn("lacks 5 bytes", broker.standing()[0])
         self.assertIn("not caught up since its start", broker.not_ready() or "")
