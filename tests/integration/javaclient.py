@@ -155,6 +155,10 @@ class JavaClient:
             ),
         )
 
+    def send_signal(self, how: int) -> None:
+        """Send the process a signal."""
+        self._process.send_signal(how)
+
     def stop(self) -> None:
         """End the process."""
         assert self._process.stdin is not None
