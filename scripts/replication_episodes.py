@@ -185,10 +185,12 @@ BLOWS: Final = (
 class Times(NamedTuple):
     """When a blow began, and when it ended, on the monotonic clock.
 
+    @ivar lifted: when its end began: a slave may be back before it is ready.
     @ivar killed: when the master was.
     """
 
     begin: float
+    lifted: float
     end: float
     killed: float
 
@@ -220,8 +222,9 @@ def play(trio: Trio, blow: Blow, is_final: bool, dice: random.Random) -> Episode
         # Half of the blows last until sends have been given up.
         longest = TIMEOUT * LATE + 0.5
         time.sleep(dice.uniform(0.0, 0.5) + (longest if dice.random() < 0.5 else 0))
-        end = float("inf")
+        lifted = end = float("inf")
         if not is_final:
+            lifted = time.monotonic()
             blow.end(trio)
             end = time.monotonic()
             time.sleep(blow.again + dice.uniform(0.5, 1.0))
@@ -230,7 +233,10 @@ def play(trio: Trio, blow: Blow, is_final: bool, dice: random.Random) -> Episode
         noted: Noted = beside.end()
     trio.serial = max(noted.sent, default=trio.serial) + 1
     trio.sent.update(noted.sent)
-    faults = [*wrong_answers(noted, blow, Times(begin, end, killed)), *losses(trio)]
+    faults = [
+        *wrong_answers(noted, blow, Times(begin, lifted, end, killed)),
+        *losses(trio),
+    ]
     statuses = Counter(status(each) for each in noted.sent.values())
     name = f"{blow.name}{', then of the master' * is_final}"
     return Episode(name, faults, statuses, time.monotonic() - started)
@@ -277,7 +283,7 @@ def wrong(each: Sent, noted: Noted, blow: Blow, times: Times) -> str:
         return "" if took <= TIMEOUT * LATE else "that is too late"
     if each.code != ResponseCode.SUCCESS:
         return "that is nothing that it could be"
-    silent = times.begin + SOON < each.begin and each.end < times.end
+    silent = times.begin + SOON < each.begin and each.end < times.lifted
     if blow.silences and silent:
         return "the slave cannot have it"
     return "" if took <= TIMEOUT * LATE else "that is too late"
