@@ -84,10 +84,9 @@ class ActingMasterTests(TestCase):
             except RocketbrokerError:
                 return False
 
-        logs = "\n".join(
-            member.output()[-3000:] for member in (*self.group.members, self.other)
-        )
-        self.assertTrue(until(now), logs)
+        if not until(now):
+            all_of_them = (*self.group.members, self.other)
+            self.fail("\n".join(each.output()[-3000:] for each in all_of_them))
 
     def ask(
         self, address: str, code: int, ext: dict[str, str], body: bytes = b""
