@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.broker.test_group_roles -*-
 """The brokers of one name: how this one gets into their group, and acts in it.
 
-Every broker answers requests 905 and 906. With enableSlaveActingMaster it sends
+Every broker answers requests 60, 905 and 906. With enableSlaveActingMaster it sends
 heartbeats, looks at its group, and starts isolated if it is to have replicas
 (L{rocketbroker.broker.replicas.pre_online}); a slave does an absent master's work
 (L{rocketbroker.broker.replicas.acting_master}).
@@ -25,6 +25,7 @@ from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.pre_online import MasterWay, PreOnline, SlaveWay
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
+from rocketbroker.broker.replicas.timer_checkpoint import TimerCheckpoint
 from rocketbroker.broker.schedule.escape_delays import EscapeDelays
 from rocketbroker.broker.services import (
     HEARTBEATS,
@@ -64,6 +65,7 @@ class GroupRoles:
         self._enabled = settings.broker.enable_slave_acting_master
         self._flush_offset = 0
         self.exchange = HAExchange(env.client, self._own, self._told)
+        self._timers = TimerCheckpoint(env.wall_ms)
         self.bridge = EscapeBridge(env.client, parts.routes, settings.broker)
         self.acting: ActingMaster | None = None
         if self._enabled and self._is_slave:
@@ -122,6 +124,7 @@ class GroupRoles:
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         self.exchange.register(table)
+        self._timers.register(table)
         self._parts.registration.members.register(table)
 
     # Start and stop.

@@ -12,4 +12,5 @@ column of the table in L{rocketbroker.broker.services}.
 - L{reverse_sync}: what a master that comes back takes over from its slaves.
 - L{ha_status}: requests 907 and 908.
 - L{escape_bridge}: sends to other brokers what a slave may not store.
+- L{timer_checkpoint}: what brokers of RocketMQ ask about timers.
 """
