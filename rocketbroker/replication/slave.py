@@ -123,7 +123,7 @@ class _Stream(Protocol):
         except RemoteProtocolError as error:
             link.refused(self, f"it sent {error}")
         except (StoreError, BrokerError, OSError) as error:
-            link.refused(self, str(error))
+            link.refused(self, str(error).rstrip("."), is_ours=True)
 
     def _compared(self, join: Join, log: bytes) -> bytes:
         """Compare the bytes of this log that the master sends; what is behind them."""
@@ -272,6 +272,7 @@ class MasterLink:
         self._wall_ms = wall_ms
         self._rate = TransferRate(self.clock.seconds)
         self._is_running = False
+        self._is_refusing = False
         self._stream: _Stream | None = None
         self._attempt: tuple[_Connecting, IConnector] | None = None
         self._retry: IDelayedCall | None = None
@@ -308,6 +309,7 @@ class MasterLink:
         self.master = master
         self._drop()
         self.problem = self._logged = ""
+        self._is_refusing = False
         if self._is_running:
             self._connect()
 
@@ -382,22 +384,30 @@ class MasterLink:
         """The master could not be reached."""
         if self._is_current(connecting):
             self._attempt = None
+            self._is_refusing = False
             self._cannot(f"Cannot connect to the master {self.master}: {reason}")
             self._try_again()
 
     def joined(self, end: int) -> None:
         """The master's log agrees with this one at its end."""
-        self.problem = self._logged = ""
         self.join_bytes = JOIN_BYTES
+        if self._is_refusing:
+            # Whether the store takes something now is not known before it has.
+            return
+        self.problem = self._logged = ""
         self._log.info(
             "Following the master {master} from position {end} on.",
             master=self.master,
             end=end,
         )
 
-    def refused(self, stream: _Stream, reason: str) -> None:
-        """What the master sends cannot be stored."""
+    def refused(self, stream: _Stream, reason: str, is_ours: bool = False) -> None:
+        """What the master sends cannot be stored.
+
+        @param is_ours: whether this broker's store does not take it.
+        """
         if stream is self._stream:
+            self._is_refusing = is_ours
             self._cannot(
                 f"This broker does not follow the master {self.master}: {reason}."
             )
@@ -424,5 +434,8 @@ class MasterLink:
     def stored(self, size: int) -> None:
         """Bytes of the log were stored."""
         self.received += size
+        if self._is_refusing:
+            self._is_refusing = False
+            self.joined(self.store.published_position)
         for watcher in self._watchers:
             watcher()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Protocol, ServerFactory
+from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
@@ -290,11 +291,16 @@ class RefusalTests(SlaveCase):
     """What cannot be stored."""
 
     def test_disk_full(self) -> None:
-        """A store that takes nothing now is asked again later, from where it was."""
+        """A store that takes nothing now is asked again later, from where it was; the
+        problem stays until it takes something, and is logged once."""
         self.log.refusal = ServiceNotAvailable("the disk is full")
         log = records(0, b"a")
-        self.assertEqual(self.send(frames(0, log, 99)), b"")
-        self.refused("the disk is full")
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.assertEqual(self.send(frames(0, log, 99)), b"")
+                self.refused("the disk is full.")
+                self.assertIn("the disk is full", self.link.problem)
+        self.assertEqual(len([each for each in events if "problem" in each]), 1)
         self.log.refusal = None
         self.assertEqual(self.send(frames(0, log, 99)), report(13))
         self.assertEqual(self.link.problem, "")
