@@ -150,7 +150,7 @@ class ActingMasterTests(TestCase):
         # The connection to the one that was killed is found dead first.
         self.wait_for(partial(self.send, self.master, b"later", "DELAY\x012\x02"))
         self.wait_for(lambda: self.bodies(self.master))
-        self.assertEqual(self.bodies(self.master), [b"later"])
+        self.assertEqual(self.bodies(self.master), [b"later"], "delivered twice")
         self.assertEqual(self.bodies(self.other), sent)
 
     def halves(self, broker: Member) -> int:

@@ -8,8 +8,9 @@ The file is RocketMQ's, read and written: level to queue offset
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any, Final, final
 
+import attrs
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_bodies import with_body
@@ -22,6 +23,11 @@ from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fields import integer_of
+
+
+#: So many versions ahead of what it was told last a slave's table is that acts for its
+#: master: more than a master can make in the minute between two looks of the slave.
+LEAD: Final = 1000
 
 
 @final
@@ -62,6 +68,12 @@ class DelayOffsets:
             return
         self._offsets.update(loaded_levels(value))
         self.version = loaded_version(value, self.version)
+
+    def lead(self) -> None:
+        """This slave acts for the master: its table is newer than any that the master
+        can have left. RocketMQ's masters do not take it back otherwise."""
+        version = self.version
+        self.version = attrs.evolve(version, counter=version.counter + LEAD)
 
     def take_back(self, value: Mapping[str, object]) -> None:
         """Take over what a slave has delivered while this broker was away.

@@ -92,6 +92,7 @@ class EscapeDelays:
 
     def _resumed(self, levels: Iterable[DelayLevel]) -> None:
         self._levels = list(levels)
+        self._offsets.lead()
 
     def ended(self) -> Deferred[None]:
         """Fires when nothing is under way."""

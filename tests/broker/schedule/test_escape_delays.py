@@ -120,6 +120,12 @@ class EscapeDelaysTests(DelayingCase):
         self.pass_by(1)
         self.assertEqual(self.taken(), [])
 
+    def test_version(self) -> None:
+        """Its table is newer than the master's, so that a master takes it."""
+        version = self.rig.broker.delay_offsets.version
+        self.act()
+        self.assertTrue(self.rig.broker.delay_offsets.version.is_newer_than(version))
+
     def test_saved(self) -> None:
         """Each step is written down at once: a slave that starts anew goes on."""
         self.act()
