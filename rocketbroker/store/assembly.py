@@ -280,6 +280,7 @@ class Assembly:
             wall_ms,
             self.reading.is_far,
             truncation,
+            self.checkpoint,
         )
 
     def _make_cleaner(self, append_lock: Lock, wall_ms: Callable[[], int]) -> Cleaner:

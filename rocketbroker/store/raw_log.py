@@ -6,11 +6,16 @@ C{docs/facts/ha.md} 2 to 4.
 
 from __future__ import annotations
 
-from zope.interface import Interface
+from zope.interface import Attribute, Interface
 
 
 class IRawLog(Interface):
     """The log of an open store as bytes, C{IStore.raw_log}."""
+
+    master_flushed: int = Attribute(
+        "Of a slave: where its master's log ended when the master started, as far as "
+        "it was told. It is kept beside the log, and nothing depends on it."
+    )
 
     def append(position: int, data: bytes) -> int:
         """I{Blocking where the disk is slow.} Append records that a master has stored,

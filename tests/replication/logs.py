@@ -43,6 +43,7 @@ class MemoryLog:
         self.broken: Exception | None = None
         self.cold = False
         self.appends = 0
+        self.master_flushed = 0
 
     @property
     def raw_log(self) -> MemoryLog:

@@ -34,11 +34,7 @@ SYNC_MASTER: Final = "SYNC_MASTER"
 
 @final
 class HaStatus:
-    """Answers requests 907 and 908.
-
-    @ivar master_flush_offset: of a slave: where its master's log ended when the master
-        started, as far as it was told.
-    """
+    """Answers requests 907 and 908."""
 
     def __init__(
         self,
@@ -52,11 +48,20 @@ class HaStatus:
         @param server: the master's side.
         @param link: the slave's side.
         """
-        self.master_flush_offset = 0
         self._store = store
         self._services = services
         self._server = server
         self._link = link
+
+    @property
+    def master_flush_offset(self) -> int:
+        """Of a slave: where its master's log ended when the master started, as far as
+        it was told; the store keeps it."""
+        return self._store.raw_log.master_flushed
+
+    @master_flush_offset.setter
+    def master_flush_offset(self, position: int) -> None:
+        self._store.raw_log.master_flushed = position
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

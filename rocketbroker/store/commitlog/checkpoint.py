@@ -7,7 +7,7 @@
     0       physic time stamp         store time of a flushed record
     8       logics time stamp         the same, of one whose entry is flushed
     16      index time stamp          the same, of one that is in the index
-    24      master flushed offset     of a slave; kept as found
+    24      master flushed offset     of a slave: IRawLog.master_flushed
     32      confirm offset            of a controller's broker; kept as found
     ======  ========================  =====================================
 
@@ -101,6 +101,7 @@ class Checkpoint:
         self.position = UNKNOWN
         self.index_position = UNKNOWN
         self.is_distrusted = False
+        self._kept = 0
 
     def load(self) -> None:
         """Read it; a missing or short one leaves all fields unknown."""
@@ -115,6 +116,7 @@ class Checkpoint:
                 self.master_flushed,
                 self.confirm,
             ) = _FIELDS.unpack_from(content)
+            self._kept = self.master_flushed
         self.position, self.index_position = self._positions(content[MARK_AT:])
 
     def _positions(self, mark: bytes) -> tuple[int, int]:
@@ -152,14 +154,15 @@ class Checkpoint:
         return end_ms <= self.index_ms
 
     def update(self, times: tuple[int, int, int], positions: tuple[int, int]) -> None:
-        """I{Blocking.} Write times and positions, if they have changed.
+        """I{Blocking.} Write times, positions and the master's, if they have changed.
 
         @param times: the three time stamps.
         @param positions: that of log and queues, and that of the index.
         @raise OSError: the disk refused.
         """
         saved = self.physic_ms, self.logics_ms, self.index_ms
-        if (times, positions) != (saved, (self.position, self.index_position)):
+        same = (times, positions) == (saved, (self.position, self.index_position))
+        if not same or self.master_flushed != self._kept:
             self.physic_ms, self.logics_ms, self.index_ms = times
             self.position, self.index_position = positions
             self.save()
@@ -192,6 +195,7 @@ class Checkpoint:
         # The whole block: if it cannot be read, no part of it can be written.
         file.pwrite(content.ljust(SIZE, b"\0"), 0)
         file.datasync()
+        self._kept = self.master_flushed
 
     def close(self) -> None:
         """Close the file."""

@@ -32,6 +32,7 @@ from rocketbroker.records.record_head import (
 )
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import place_of
+from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
 from rocketbroker.store.commitlog.scanner import (
     MAX_OFFSET,
@@ -94,6 +95,7 @@ class RawLog:
         wall_ms: Callable[[], int],
         is_far: Callable[[int], bool],
         truncation: ITruncation,
+        checkpoint: Checkpoint,
     ) -> None:
         """
         @param is_far: whether a position is so far behind that its bytes are no longer
@@ -107,7 +109,18 @@ class RawLog:
         self._wall_ms = wall_ms
         self._is_far = is_far
         self._truncation = truncation
+        self._checkpoint = checkpoint
         self._end = 0
+
+    @property
+    def master_flushed(self) -> int:
+        """See L{IRawLog}."""
+        return self._checkpoint.master_flushed
+
+    @master_flushed.setter
+    def master_flushed(self, position: int) -> None:
+        # The next regular flush writes it.
+        self._checkpoint.master_flushed = position
 
     @property
     def is_behind(self) -> bool:

@@ -144,6 +144,7 @@ class SlaveTests(SynchronousTestCase):
         code = RequestCode.RESET_MASTER_FLUSH_OFFSET
         self.rig.ask(code, {"masterFlushOffset": "77"})
         self.assertEqual(self.info().master_flush_offset, 77)
+        self.assertEqual(self.rig.store.raw_log.master_flushed, 77)
         self.assertRaises(SystemFailure, self.rig.ask, code, {})
 
     def test_acting(self) -> None:

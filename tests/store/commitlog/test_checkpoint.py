@@ -44,6 +44,18 @@ class CheckpointTests(SynchronousTestCase):
         )
         self.assertEqual(again.confirm, -1)
 
+    def test_masterFlushed(self) -> None:
+        """The master's position is written when it has changed, though nothing else
+        has."""
+        checkpoint = Checkpoint(self.disk, "/s")
+        checkpoint.update((1, 2, 3), (4, 5))
+        checkpoint.master_flushed = 77
+        checkpoint.update((1, 2, 3), (4, 5))
+        checkpoint.close()
+        again = Checkpoint(self.disk, "/s")
+        again.load()
+        self.assertEqual(again.master_flushed, 77)
+
     def test_nothing(self) -> None:
         """A missing or short file says nothing."""
         checkpoint = Checkpoint(self.disk, "/s")
