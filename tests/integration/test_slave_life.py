@@ -119,10 +119,16 @@ class FailoverTests(LifeCase):
 class TablesTests(LifeCase):
     """A slave has its master's tables."""
 
-    def has(self, code: int, key: str, name: str, wanted: object) -> bool:
-        """Whether the slave has an entry of a table as its master has it."""
+    def has(self, code: int, key: str, name: str) -> bool:
+        """Whether the slave has an entry of a table as its master has it, as far as
+        brokers of both versions know of its members."""
         found: object = self.ask(self.slave, code)[key].get(name)
-        return found == wanted
+        wanted: object = self.ask(self.group.master, code)[key].get(name)
+        if not isinstance(found, dict) or not isinstance(wanted, dict):
+            return False
+        if key == "offsetTable":
+            return found == wanted
+        return all(found[each] == wanted[each] for each in found.keys() & wanted.keys())
 
     def compare(self, master: str, slave: str) -> None:
         """The slave of one maker gets all from the master of another."""
@@ -144,10 +150,8 @@ class TablesTests(LifeCase):
                 (f"{TOPIC}@First",),
             ),
         ):
-            wanted = self.ask(group.master, code)[key]
-
             for name in names:
-                same = partial(self.has, code, key, name, wanted[name])
+                same = partial(self.has, code, key, name)
                 self.assertTrue(until(same, 150), name)
         print(f"{self.slave}: all tables after {time.monotonic() - self.begun:.1f} s")
 
