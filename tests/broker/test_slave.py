@@ -5,6 +5,7 @@ from __future__ import annotations
 from rocketbroker.broker.broker import Broker
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 from rocketbroker.wire.fastjson import loads
 from tests.broker.week import WeekCase
 
@@ -85,3 +86,18 @@ class SlaveTests(WeekCase):
         self.link.receive(100)
         self.assertGreater(self.replicas.notices, before)
         self.assertIsNotNone(slave.scheduler._soon)
+
+    def test_manyTopics(self) -> None:
+        """More topics of its master than fit into a frame are registered in parts."""
+        self.running()
+        registration = self.slave().registration
+        before = registration.registered
+        attributes = {"a": "x" * (1 << 19)}
+        configs = [
+            TopicConfig(topic_name=f"large-{number}", attributes=attributes)
+            for number in range(40)
+        ]
+        registration._topics.become(configs, [], DataVersion(counter=9))
+        self.pass_by(1, 0.1)
+        self.assertEqual((registration.failures, registration.unreachable), (0, set()))
+        self.assertGreater(registration.registered, before)

@@ -430,14 +430,15 @@ class Registration:
         if not configs:
             self._announced_to_all(None, number)
             return
-        batch = self._batch(configs, self._topics.version)
-        gather(
-            [
-                self._announce_to(server, batch)
-                for server in self._name_servers.current
-                if server not in self.unreachable
-            ]
-        ).addCallback(self._announced_to_all, number)
+        current = self._name_servers.current
+        servers = [server for server in current if server not in self.unreachable]
+        if sum(len(config.member) for config in configs) > PART_BYTES:
+            # A slave has just taken over all topics of its master.
+            sent = self._send_all(servers)
+        else:
+            batch = self._batch(configs, self._topics.version)
+            sent = gather([self._announce_to(server, batch) for server in servers])
+        sent.addCallback(self._announced_to_all, number)
 
     def _announce_to(self, server: str, batch: Batch) -> Deferred[None]:
         if self._options.enable_single_topic_register:
