@@ -12,8 +12,10 @@ from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, SERVICE_NOT_AVAILABLE
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.running_flags import FENCED
+from rocketbroker.testing.files import MemoryDisk
 from tests.store.copies import CopyCase, open_copy, segments, settle, work
-from tests.store.stores import SEGMENT, bodies, draft, opened, placed, put
+from tests.store.stores import SEGMENT, Wall, bodies, draft, opened, placed, put
+from tests.sweeps.power import KINDS
 
 
 class CopyTests(CopyCase):
@@ -128,6 +130,63 @@ class CopyTests(CopyCase):
         )
         with self.assertRaises(StoreError):
             self.slave.raw_log.append(9 * SEGMENT, data)
+
+    def test_firstPositionLosesPower(self) -> None:
+        """Wherever the machine stops while the first segment is made, the next start
+        has nothing, or what was flushed, and goes on."""
+        luck = random.Random(1)
+        while self.master.published_position < 2 * SEGMENT:
+            work(self.master, luck, self.wall)
+        data = self.master.raw_log.read(SEGMENT, SEGMENT)
+        images: list[tuple[int, MemoryDisk]] = []
+
+        def watch(call: str) -> None:
+            flushed = self.slave.flushed_position - SEGMENT
+            images.extend((flushed, make(disk, luck)) for make in KINDS.values())
+
+        disk = self.slave_disk
+        disk.watch = watch
+        self.slave.raw_log.append(SEGMENT, data)
+        self.slave.flush()
+        disk.watch = None
+        self.assertGreater(len(images), 20)
+        for flushed, image in images:
+            slave = open_copy(image, Wall(), broker_role="SLAVE")
+            end = slave.published_position
+            self.assertTrue(end == 0 >= flushed or end >= SEGMENT + flushed, end)
+            at = max(end, SEGMENT)
+            slave.raw_log.append(at, data[at - SEGMENT :])
+            self.assertEqual(slave.raw_log.read(SEGMENT, SEGMENT), data)
+            self.assertEqual(slave.min_position, SEGMENT)
+
+    def test_retention(self) -> None:
+        """A slave removes its own old segments, and follows all the same."""
+        luck = random.Random(4)
+        self.slave.close()
+        self.slave = open_copy(self.slave_disk, self.slave_wall, file_reserved_time=0)
+        while self.master.published_position < 3 * SEGMENT:
+            work(self.master, luck, self.wall)
+        self.copy(luck)
+        settle(self.slave)
+        self.slave.cleaner.expire_now()
+        for _ in self.slave.clean():
+            pass
+        self.assertEqual(self.slave.min_position, 3 * SEGMENT)
+        self.assertEqual(self.slave.raw_log.read(0, 10), b"")
+        for _ in range(10):
+            work(self.master, luck, self.wall)
+        self.copy(luck)
+        settle(self.slave)
+        self.slave.close()
+        self.slave = open_copy(self.slave_disk, self.slave_wall)
+        settle(self.master)
+        for queue in self.slave.queues():
+            copied = self.master.queue(queue.topic, queue.queue_id)
+            self.assertEqual(queue.next_offset, copied.next_offset, queue)
+            first, count = queue.min_offset, queue.max_offset - queue.min_offset
+            if queue.batch is None:
+                wanted = copied.entries(first, count)
+                self.assertEqual(queue.entries(first, count), wanted, queue)
 
     def test_becomesMaster(self) -> None:
         """When a slave becomes the master, messages follow those that it has copied;
