@@ -22,8 +22,11 @@ from tests.store.copies import differences, open_copy, settle, work
 from tests.store.stores import SEGMENT, Wall
 from tests.sweeps.power import Figures, before
 
+#: So many times as many images are taken in the middle of a truncation.
+TRUNCATION_RATE = 10
+
 #: So many bytes of a log are sent at once, at the most.
-MAX_SENT = 20_000
+MAX_SENT = 60_000
 
 
 class Workload:
@@ -48,7 +51,8 @@ class Workload:
         self.dice = random.Random(-seed - 1)
         self.disk = MemoryDisk()
         self.wall = Wall()
-        self.master = open_copy(MemoryDisk(), self.wall)
+        self.master_wall = Wall()
+        self.master = open_copy(MemoryDisk(), self.master_wall)
         self.flushed = 0
         self.sent = 0
         self.ends: tuple[int, ...] = ()
@@ -73,8 +77,14 @@ class Workload:
     def work(self, store: Store) -> Store:
         """One step."""
         luck = self.luck
+        passed_ms = luck.choice((0, 1, 50, 4000))
+        self.wall.now_ms += passed_ms
+        self.master_wall.now_ms += passed_ms
         steps: list[tuple[float, Callable[[], object]]] = [
-            (6, lambda: work(self.master, luck, self.wall)),
+            (
+                6,
+                lambda: work(self.master, luck, self.master_wall, luck.choice((5, 20))),
+            ),
             (12, lambda: self.send(store)),
             (5, lambda: store.dispatch(luck.choice((1, 1000)))),
             (3, lambda: self.flush(store)),
@@ -104,12 +114,14 @@ class Workload:
         self.sent = at + store.raw_log.append(at, data)
 
     def fail_over(self, store: Store) -> None:
-        """Another slave of the same master becomes the next one; it has less."""
+        """Another slave of the same master becomes the next one; it has less, and its
+        clock may be slow."""
         end = store.published_position
         store.flush()
         self.flushed = end
         first = self.luck.randrange(end // 2, end + 1)
-        other = open_copy(MemoryDisk(), self.wall)
+        self.master_wall = Wall(self.wall.now_ms - self.luck.choice((0, 60_000)))
+        other = open_copy(MemoryDisk(), self.master_wall)
         follow(other, self.master, first)
         settle(other)
         self.ends = end, other.published_position
@@ -124,7 +136,8 @@ class Workload:
     def watch(self, call: str) -> None:
         """Before a call: perhaps the machine stops here."""
         step = f"seed {self.seed}, {self.step}"
-        before(call, self.figures, self.dice, self.rate, self.disk, step, self.check)
+        rate = self.rate * (TRUNCATION_RATE if self.ends else 1)
+        before(call, self.figures, self.dice, rate, self.disk, step, self.check)
 
     def check(self, disk: MemoryDisk, what: str) -> None:
         """Look at what is left."""
