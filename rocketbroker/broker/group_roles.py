@@ -200,11 +200,13 @@ class GroupRoles:
 
     def follow(self, master: str | None, ha_address: str | None) -> None:
         """There is a master, or there is none."""
-        parts = self._parts
-        given = parts.settings.store.ha_master_address or ""
-        parts.registration.masters.say(Master(ha_address, master))
+        self._parts.registration.masters.say(Master(ha_address, master))
+        self._follow_log(ha_address)
+
+    def _follow_log(self, ha_address: str | None) -> None:
+        given = self._parts.settings.store.ha_master_address or ""
         if len(given) < MIN_MASTER_ADDRESS:
-            parts.master_link.follow(ha_address)
+            self._parts.master_link.follow(ha_address)
 
     def _own(self) -> HAInfo:
         """What this broker says of itself."""
@@ -214,11 +216,15 @@ class GroupRoles:
         return HAInfo(self._parts.address, ha_address, self._flush_offset)
 
     def _told(self, info: HAInfo) -> Deferred[None] | None:
-        """A master says that it is there."""
+        """A master says that it comes back.
+
+        Only its log is followed: its tables are old, and it has not taken over this
+        slave's yet. They are copied when name servers know it.
+        """
         if not self._is_slave:
             return None
         self._note_flush_offset(info)
-        self.follow(info.address, info.ha_address)
+        self._follow_log(info.ha_address)
         return None if self.acting is None else self.acting.pause()
 
     def _note_flush_offset(self, info: HAInfo) -> None:
