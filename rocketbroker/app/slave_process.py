@@ -84,6 +84,12 @@ class SlaveProcess(ProcessProtocol):
     _late: IDelayedCall | None = None
     _reactor: Any = None
 
+    def __str__(self) -> str:
+        """Its ports, for people."""
+        metrics = self.settings["metricsPromExporterPort"]
+        shown = f" (metrics {metrics})" if metrics != "0" else ""
+        return f"slave {self.address}{shown}"
+
     def spawn(self, reactor: Any, names: str, log_options: LogOptions) -> None:
         """Start it.
 

@@ -251,7 +251,7 @@ class Standalone:
         return (
             f"ready: name server {self._host}:{self.namesrv.port}, "
             f"broker {address}:{self.broker.port}"
-            + "".join(f", slave {slave.address}" for slave in self.slaves)
+            + "".join(f", {slave}" for slave in self.slaves)
         )
 
     async def stop(self) -> None:

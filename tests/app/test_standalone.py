@@ -13,7 +13,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.logs import LogOptions
-from rocketbroker.app.slave_process import slave_settings
+from rocketbroker.app.slave_process import SlaveProcess, slave_settings
 from rocketbroker.app.standalone import (
     LOOPBACK,
     TEMPORARY_SEGMENT,
@@ -114,6 +114,13 @@ class SlaveTests(SynchronousTestCase):
                 "brokerId": "1",
             },
         )
+
+    def test_ports(self) -> None:
+        """A slave is shown with its ports; metrics may be off."""
+        for metrics, shown in ((8, "slave a:7 (metrics 8)"), (0, "slave a:7")):
+            settings = slave_settings({}, "/s", 1, 7, metrics)
+            slave = SlaveProcess(1, "a:7", "/s/broker.log", settings)
+            self.assertEqual(str(slave), shown)
 
 
 class RefusalTests(SynchronousTestCase):
