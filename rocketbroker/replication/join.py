@@ -26,10 +26,11 @@ from rocketbroker.replication.interfaces import ReplicatedStore
 #: brings. One record would do, but nobody can tell where the last one begins.
 JOIN_BYTES: Final = 32 << 10
 
-#: Where the logs part before that, each attempt asks for so many times as much; up to
-#: this, which is kept in memory, and not beyond the start of a segment.
+#: Where the logs part before that, each attempt asks for so many times as much.
 JOIN_GROWTH: Final = 16
-MAX_JOIN_BYTES: Final = 8 << 20
+
+#: How far back the beginning of a record is looked for.
+MAX_RECORD_BYTES: Final = 8 << 20
 
 #: A heartbeat may have been sent before the report was read; one of so many seconds
 #: later was not.
@@ -41,17 +42,20 @@ _MAGIC: Final = Struct(
 _MAGICS: Final = [_MAGIC.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)]
 _MAGIC_AT: Final = offset_of("magic")
 _POSITION_AT: Final = offset_of("position")
+_HEAD_BYTES: Final = _POSITION_AT + 8
 
 
 class Apart(Exception):
     """The log of the master and this one do not agree; a sentence.
 
     @ivar is_before: whether they part before the bytes that were asked for.
+    @ivar differs: whether the master has such bytes, and others.
     """
 
-    def __init__(self, words: str, is_before: bool) -> None:
+    def __init__(self, words: str, is_before: bool, differs: bool) -> None:
         super().__init__(words)
         self.is_before = is_before
+        self.differs = differs
 
 
 @final
@@ -62,54 +66,85 @@ class Join:
     @ivar end: the end of the log.
     """
 
-    __slots__ = ("_at", "_known", "begin", "end", "quiet_since")
+    __slots__ = ("_at", "_log", "begin", "end", "quiet_since")
 
     def __init__(
-        self, store: ReplicatedStore, segment_bytes: int, join_bytes: int
+        self,
+        store: ReplicatedStore,
+        segment_bytes: int,
+        join_bytes: int,
+        has_earlier: bool,
     ) -> None:
         """
         @param join_bytes: how much to ask for, at most.
-        @raise OSError: the log cannot be read.
+        @param has_earlier: whether the master is known to have more than the segment in
+            which this log ends. One that has not is not asked for more: it may have
+            removed the others.
         """
-        end = store.published_position
-        first = (end - 1) // segment_bytes * segment_bytes
+        self._log = store.raw_log
+        self.end = end = store.published_position
+        first = 0 if has_earlier else (end - 1) // segment_bytes * segment_bytes
         # A report of 0 would mean that there is no log at all.
         begin = max(end - join_bytes, first, store.min_position, 1)
-        self.end = end
-        self.begin = min(begin, end)
-        self._known = b""
-        if self.begin < end:
-            # The start has just read the end of the log: no thread is needed.
-            self._known = store.raw_log.read(self.begin, end - self.begin)
-        self._at = 0
+        self._at = self.begin = min(begin, end)
         self.quiet_since: float | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether the master has sent all of it."""
-        return self._at == len(self._known)
+        return self._at == self.end
 
     def take(self, log: bytes) -> bytes:
         """Compare what the master sends.
 
         @return: what is behind the end.
         @raise Apart: it differs.
+        @raise OSError: this log cannot be read.
         """
         self.quiet_since = None
-        size = min(len(log), len(self._known) - self._at)
-        own = self._known[self._at : self._at + size]
+        size = min(len(log), self.end - self._at)
+        own = self._own(size)
         if own != log[:size]:
-            differs = self._at + next(n for n in range(size) if own[n] != log[n])
-            start = start_of_record(self._known, self.begin, differs)
-            where = f"at {self.begin} already"
-            if start is not None:
-                where = f"from the message at {start} on"
-            raise Apart(
-                f"the logs differ {where}, and this broker's ends at {self.end}",
-                start is None,
+            self._differs(
+                next(n for n in range(size) if own[n : n + 1] != log[n : n + 1])
             )
         self._at += size
         return log[size:]
+
+    def _own(self, size: int) -> bytes:
+        """The bytes of this log that are to be compared next. It is the end, which the
+        start has read, or an operator waits for what is found: no thread is needed."""
+        own = b""
+        while len(own) < size:
+            piece = self._log.read(self._at + len(own), size - len(own))
+            if not piece:
+                break
+            own += piece
+        return own
+
+    def _differs(self, after: int) -> None:
+        """So many bytes more are equal, and the next is not."""
+        at = self._at + after
+        first = max(self.begin, at - MAX_RECORD_BYTES)
+        log = b""
+        while first + len(log) <= at + _HEAD_BYTES:
+            piece = self._log.read(first + len(log), at + _HEAD_BYTES + 1 - first)
+            if not piece:
+                break
+            log += piece
+        start = start_of_record(log, first, at - first)
+        before = None
+        if start is not None:
+            before = start_of_record(log, first, start - 1 - first)
+        # A whole message before it is the same, or there may be others before.
+        where = f"from the message at {start} on"
+        if before is None:
+            where = f"at {self.begin} already"
+        raise Apart(
+            f"the logs differ {where}, and this broker's ends at {self.end}",
+            before is None,
+            True,
+        )
 
     def heartbeat(self, now: float) -> None:
         """The master has no more of it.
@@ -119,15 +154,17 @@ class Join:
         if self.quiet_since is None:
             self.quiet_since = now
         elif now - self.quiet_since >= QUIET_SECONDS:
-            ends = self.begin + self._at
-            if not self._at:
+            ends = self._at
+            if ends == self.begin:
                 raise Apart(
                     f"the master has nothing at {ends}, and this broker's log ends at "
                     f"{self.end}",
                     True,
+                    False,
                 )
             raise Apart(
                 f"the master's log ends at {ends}, and this broker's at {self.end}",
+                False,
                 False,
             )
 
@@ -150,8 +187,3 @@ def start_of_record(log: bytes, begin: int, at: int) -> int | None:
         if log[at_position : at_position + 8] == (begin + start).to_bytes(8):
             return begin + start
         end = found + _MAGIC.size - 1
-
-
-def wider(join_bytes: int) -> int:
-    """How much to ask for next, where the logs part before that much."""
-    return min(join_bytes * JOIN_GROWTH, MAX_JOIN_BYTES)

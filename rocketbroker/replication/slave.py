@@ -40,7 +40,7 @@ from rocketbroker.errors import (
 from rocketbroker.remoting.addresses import split_address
 from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.replication.interfaces import IMasterLink, ReplicatedStore
-from rocketbroker.replication.join import JOIN_BYTES, Apart, Join, wider
+from rocketbroker.replication.join import JOIN_BYTES, JOIN_GROWTH, Apart, Join
 from rocketbroker.replication.outlet import Outlet
 from rocketbroker.replication.stop_watch import StopWatch
 from rocketbroker.replication.transfer_rate import TransferRate
@@ -86,12 +86,8 @@ class _Stream(Protocol):
         transport.setTcpNoDelay(True)
         self._outlet = Outlet(transport, self._report_more)
         link = self._link
-        try:
-            segment_bytes = link.options.mapped_file_size_commit_log
-            join = Join(link.store, segment_bytes, link.join_bytes)
-        except OSError as error:
-            link.refused(self, f"this broker's log cannot be read: {error}")
-            return
+        segment_bytes = link.options.mapped_file_size_commit_log
+        join = Join(link.store, segment_bytes, link.join_bytes, link.has_earlier)
         if join.end:
             self._frames = FrameReader(join.begin)
         self._report(join.begin)
@@ -112,7 +108,8 @@ class _Stream(Protocol):
                 self._take(log)
         except Apart as error:
             if error.is_before:
-                link.join_bytes = wider(link.join_bytes)
+                link.join_bytes *= JOIN_GROWTH
+                link.has_earlier = error.differs
             where = "before that" if error.is_before else "there"
             link.refused(
                 self,
@@ -244,6 +241,7 @@ class MasterLink:
     """Follows a master, for as long as it runs.
 
     @ivar join_bytes: how much of the end of this log is to be compared.
+    @ivar has_earlier: whether that may begin in an earlier segment.
     """
 
     _log = Logger()
@@ -268,6 +266,7 @@ class MasterLink:
         self.last_write_ms = 0
         self.received = 0
         self.join_bytes = JOIN_BYTES
+        self.has_earlier = False
         self._reactor = reactor
         self._wall_ms = wall_ms
         self._rate = TransferRate(self.clock.seconds)
@@ -391,6 +390,7 @@ class MasterLink:
     def joined(self, end: int) -> None:
         """The master's log agrees with this one at its end."""
         self.join_bytes = JOIN_BYTES
+        self.has_earlier = False
         if self._is_refusing:
             # Whether the store takes something now is not known before it has.
             return

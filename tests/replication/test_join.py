@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.replication.join import JOIN_BYTES, MAX_JOIN_BYTES, start_of_record
-from rocketbroker.replication.join import wider as wider_of
+from rocketbroker.replication.join import start_of_record
 from tests.store.stores import opened, put
 
 
@@ -38,12 +37,3 @@ class StartTests(SynchronousTestCase):
         last = self.starts[2] - begin
         self.assertIs(start_of_record(log, begin, last - 1), None)
         self.assertEqual(start_of_record(log, begin, last), self.starts[2])
-
-    def test_wider(self) -> None:
-        """More is asked for each time, up to a bound."""
-        size, sizes = JOIN_BYTES, []
-        while size < MAX_JOIN_BYTES:
-            size = wider_of(size)
-            sizes.append(size)
-        self.assertEqual(sizes, [512 << 10, 8 << 20])
-        self.assertEqual(wider_of(size), MAX_JOIN_BYTES)

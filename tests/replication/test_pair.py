@@ -155,3 +155,25 @@ class PairTests(SynchronousTestCase):
         self.follow()
         self.assertIn("the logs differ ", self.link.problem)
         self.assertEqual(self.server.acked(2), -1)
+
+    def test_far_apart(self) -> None:
+        """Logs that part segments before their ends are compared until it is known
+        where."""
+        self.send(20)
+        self.link.stop()
+        self.network.settle()
+        end = self.slave.published_position
+        queue = self.slave.queue("T", 0)
+        while self.slave.dispatch(1000):
+            pass
+        for _ in range(80):
+            put(self.slave, queue, bytes(5000))
+        self.send(120)
+        self.follow()
+        for _ in range(4):
+            self.network.pump([1] * 6)
+        self.assertIn(
+            f"the logs differ from the message at {end} on, and this broker's ends at "
+            f"{self.slave.published_position}",
+            self.link.problem,
+        )

@@ -24,7 +24,6 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fields import integer_of
 
-
 #: So many versions ahead of what it was told last a slave's table is that acts for its
 #: master: more than a master can make in the minute between two looks of the slave.
 LEAD: Final = 1000
