@@ -301,35 +301,32 @@ def holding(port: int, numbers: range, every: float) -> Callable[[Stopped], int]
     return work
 
 
-def sends(target: Target, peers: list[Peer], count: int, rounds: int) -> float:
+def sends(target: Target, peers: list[Peer], count: int) -> float:
     """Let a message come to each queue of many; the server's CPU time in seconds.
 
     @param peers: clients, each of which holds a pull at a queue of its own meanwhile.
     """
-    spent = 0.0
     sender = Peer(target.port)
-    for _ in range(rounds):
-        for number, peer in enumerate(peers):
-            ext = pull_ext(f"{TOPIC}-{number // 4}", f"held-{number}", "TAG")
-            ext |= {"queueId": str(number % 4), "sysFlag": "6"}
-            answer = sender.done(
-                RequestCode.GET_MAX_OFFSET,
-                {"topic": ext["topic"], "queueId": ext["queueId"]},
-            )
-            ext["queueOffset"] = (answer.ext or {})["offset"]
-            ext["suspendTimeoutMillis"] = "60000"
-            peer.socket.sendall(encode(Command(RequestCode.PULL_MESSAGE, ext)))
-        time.sleep(0.5)
-        before = cpu(target.pid)
-        for number in range(count):
-            begin = time.monotonic()
-            sender.socket.sendall(send_frame(f"{TOPIC}-{number // 4}", number % 4))
-            assert sender.answer().code == ResponseCode.SUCCESS
-            time.sleep(max(0.0, begin + STEADY_SECONDS - time.monotonic()))
-        for peer in peers:
-            assert peer.answer().code == ResponseCode.SUCCESS
-        spent += cpu(target.pid) - before
-    return spent
+    for number, peer in enumerate(peers):
+        ext = pull_ext(f"{TOPIC}-{number // 4}", f"held-{number}", "TAG")
+        ext |= {"queueId": str(number % 4), "sysFlag": "6"}
+        answer = sender.done(
+            RequestCode.GET_MAX_OFFSET,
+            {"topic": ext["topic"], "queueId": ext["queueId"]},
+        )
+        ext["queueOffset"] = (answer.ext or {})["offset"]
+        ext["suspendTimeoutMillis"] = "60000"
+        peer.socket.sendall(encode(Command(RequestCode.PULL_MESSAGE, ext)))
+    time.sleep(0.5)
+    before = cpu(target.pid)
+    for number in range(count):
+        begin = time.monotonic()
+        sender.socket.sendall(send_frame(f"{TOPIC}-{number // 4}", number % 4))
+        assert sender.answer().code == ResponseCode.SUCCESS
+        time.sleep(max(0.0, begin + STEADY_SECONDS - time.monotonic()))
+    for peer in peers:
+        assert peer.answer().code == ResponseCode.SUCCESS
+    return cpu(target.pid) - before
 
 
 def idle(scale: Scale) -> Iterator[Figure | str]:
@@ -358,14 +355,17 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
         yield Figure("memory of a connection", used * 1024 / count, "KiB", 2.8)
         yield Figure("heartbeats answered", answered, "")
     with scale.ours() as target:
-        pulls, rounds = scale.of(1000, 20), scale.of(5, 1)
+        pulls, rounds = scale.of(1000, 20), scale.of(10, 1)
         for number in range(pulls // 4):
             create_topic(target.port, f"{TOPIC}-{number}")
         peers = [Peer(target.port) for _ in range(pulls)]
         # The first messages make the files of their queues, and the first pulls groups.
-        sends(target, peers, pulls, 1)
-        woken = sends(target, peers, pulls, rounds)
-        sent = sends(target, [], pulls, rounds)
+        sends(target, peers, pulls)
+        woken = sent = 0.0
+        for _ in range(rounds):
+            # In turn, as the machine's speed and the broker's regular work vary.
+            woken += sends(target, peers, pulls)
+            sent += sends(target, [], pulls)
         cost = (woken - sent) / pulls / rounds
         yield Figure("CPU of a held pull's wake-up", cost * 1e6, "us", 60)
         yield Figure("CPU of its send", sent / pulls / rounds * 1e6, "us")
