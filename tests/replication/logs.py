@@ -1,9 +1,11 @@
-"""Logs in memory, for both sides of replication."""
+"""Logs in memory, and peers that a test plays, for both sides of replication."""
 
 from __future__ import annotations
 
 from struct import Struct
 
+from twisted.internet.protocol import Protocol
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from rocketbroker.errors import StoreError
@@ -24,6 +26,30 @@ def records(position: int, *bodies: bytes) -> bytes:
         size = _HEAD.size + len(body)
         found += _HEAD.pack(size, position + len(found)) + body
     return found
+
+
+class Peer(Protocol):
+    """The other side, which does what a test says."""
+
+    def __init__(self) -> None:
+        self.heard = b""
+        self.is_gone = False
+
+    def dataReceived(self, data: bytes) -> None:
+        self.heard += data
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        self.is_gone = True
+
+    def taken(self) -> bytes:
+        """What it heard since the last time."""
+        heard, self.heard = self.heard, b""
+        return heard
+
+    def send(self, data: bytes) -> None:
+        """Write."""
+        assert self.transport is not None
+        self.transport.write(data)
 
 
 @implementer(IRawLog)

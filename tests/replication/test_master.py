@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from twisted.internet.interfaces import IAddress
-from twisted.internet.protocol import ClientFactory, Protocol
-from twisted.python.failure import Failure
+from twisted.internet.protocol import ClientFactory
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -15,37 +14,18 @@ from rocketbroker.replication.master import WARM_BYTES, Replica, ReplicaServer
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.hastream import frames, report
-from tests.replication.logs import SEGMENT, MemoryLog
+from tests.replication.logs import SEGMENT, MemoryLog, Peer
 
 PORT = 10912
-
-
-class Slave(Protocol):
-    """A slave that does what a test says."""
-
-    def __init__(self) -> None:
-        self.heard = b""
-        self.is_gone = False
-
-    def dataReceived(self, data: bytes) -> None:
-        self.heard += data
-
-    def connectionLost(self, reason: Failure | None = None) -> None:
-        self.is_gone = True
-
-    def taken(self) -> bytes:
-        """What it heard since the last time."""
-        heard, self.heard = self.heard, b""
-        return heard
 
 
 class Dialling(ClientFactory):
     """Connects one slave."""
 
-    def __init__(self, slave: Slave) -> None:
+    def __init__(self, slave: Peer) -> None:
         self._slave = slave
 
-    def buildProtocol(self, addr: IAddress | None) -> Slave:
+    def buildProtocol(self, addr: IAddress | None) -> Peer:
         return self._slave
 
 
@@ -79,16 +59,16 @@ class MasterCase(SynchronousTestCase):
     def reported(self) -> None:
         self.reports += 1
 
-    def slave(self, position: int | None = None) -> Slave:
+    def slave(self, position: int | None = None) -> Peer:
         """A slave that has connected, and has asked for the log from there on."""
-        slave = Slave()
+        slave = Peer()
         self.network.connectTCP("localhost", PORT, Dialling(slave))
         self.network.settle()
         if position is not None:
             self.tell(slave, position)
         return slave
 
-    def tell(self, slave: Slave, position: int) -> None:
+    def tell(self, slave: Peer, position: int) -> None:
         """Let a slave report."""
         assert slave.transport is not None
         slave.transport.write(report(position))
@@ -217,7 +197,7 @@ class SendingTests(MasterCase):
 class ProblemTests(MasterCase):
     """A slave that cannot be sent what it asks for."""
 
-    def heartbeat_only(self, slave: Slave, position: int) -> None:
+    def heartbeat_only(self, slave: Peer, position: int) -> None:
         """It gets heartbeats and nothing else, and is told of once."""
         self.put(b"third", bytes(100))
         self.network.pump([1] * 12)

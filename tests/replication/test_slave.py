@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from twisted.internet.interfaces import IAddress
-from twisted.internet.protocol import Protocol, ServerFactory
+from twisted.internet.protocol import ServerFactory
 from twisted.logger import capturedLogs
-from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -16,44 +15,20 @@ from rocketbroker.replication.join import JOIN_BYTES, JOIN_GROWTH
 from rocketbroker.replication.slave import MAX_RECORD_BYTES, MasterLink
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.wire.hastream import frames, report
-from tests.replication.logs import SEGMENT, MemoryLog, records
+from tests.replication.logs import SEGMENT, MemoryLog, Peer, records
 
 PORT = 10912
 ADDRESS = f"127.0.0.1:{PORT}"
-
-
-class Master(Protocol):
-    """A master that does what a test says."""
-
-    def __init__(self) -> None:
-        self.heard = b""
-        self.is_gone = False
-
-    def dataReceived(self, data: bytes) -> None:
-        self.heard += data
-
-    def connectionLost(self, reason: Failure | None = None) -> None:
-        self.is_gone = True
-
-    def taken(self) -> bytes:
-        """What it heard since the last time."""
-        heard, self.heard = self.heard, b""
-        return heard
-
-    def send(self, data: bytes) -> None:
-        """Write."""
-        assert self.transport is not None
-        self.transport.write(data)
 
 
 class Masters(ServerFactory):
     """All connections that a slave has made."""
 
     def __init__(self) -> None:
-        self.all: list[Master] = []
+        self.all: list[Peer] = []
 
-    def buildProtocol(self, addr: IAddress | None) -> Master:
-        self.all.append(Master())
+    def buildProtocol(self, addr: IAddress | None) -> Peer:
+        self.all.append(Peer())
         return self.all[-1]
 
 
@@ -83,7 +58,7 @@ class SlaveCase(SynchronousTestCase):
         self.appends += 1
 
     @property
-    def master(self) -> Master:
+    def master(self) -> Peer:
         """The last connection."""
         return self.masters.all[-1]
 

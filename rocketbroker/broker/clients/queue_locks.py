@@ -10,10 +10,10 @@ Pulls and commits of offsets do not look at locks: the client keeps the order, a
 broker only grants the turn. Locks are not written to a file: after a restart members
 lock anew within 20 seconds, and the first one gets the queue.
 
-With lockInStrictMode a lock takes the votes of more than half of totalReplicas. There
-are no slaves to ask yet, so the only vote is that of this broker: more than one replica
-and strict mode together grant nothing, like a master that has lost its slaves. A
-request of another broker (onlyThisBroker) is decided here alone.
+With lockInStrictMode a lock takes the votes of more than half of totalReplicas. Slaves
+are not asked, so the only vote is that of this broker: more than one replica and strict
+mode together grant nothing, like a master that has lost its slaves. A request of
+another broker (onlyThisBroker) is decided here alone.
 
 Rules: docs/facts/broker.md 18."""
 
