@@ -53,11 +53,14 @@ SHARE_OF_INTEGRATION = 0.5
 #: How long the slow parts take, roughly, in seconds: they begin first. All others
 #: take a few seconds.
 SECONDS = {
+    "tests.integration.test_slave_life.TablesTests": 280,
     "tests.integration.test_transaction_handover.TransactionHandOverTests": 150,
     "tests.integration.test_delay_handover.DelayHandOverTests": 130,
+    "tests.integration.test_replication.ReplicationTests": 140,
     "tests.integration.test_repair.RepairTests": 130,
     "tests.integration.test_export.ExportTests": 80,
     "tests.integration.java-5.3.3": 80,
+    "tests.integration.test_slave_life.FailoverTests": 70,
     "tests.integration.test_handover.HandOverTests": 60,
     "tests.integration.test_queue_handover.QueueHandOverTests": 60,
     "tests.integration.java-4.9.8": 60,
@@ -68,6 +71,7 @@ SECONDS = {
     "tests.integration.test_sidebyside.SideBySideTests": 30,
     "tests.integration.test_store_in_use.InUseTests": 30,
     "tests.integration.test_scale.ScaleTests": 30,
+    "tests.integration.test_replication_rows.ReplicationRowsTests": 27,
     "tests.integration.test_quickstart.QuickstartTests": 20,
     "tests.broker": 20,
     "tests.sweeps": 16,
