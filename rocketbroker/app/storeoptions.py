@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+import attrs
 import click
 
 from rocketbroker.admin.rows import FORMATS
@@ -91,3 +92,23 @@ def place_of_log(
             f"{root} is there, give --commit-log {place}."
         )
     return ",".join(real)
+
+
+def changing(
+    files: IFiles, root: str, config: str | None, commit_log: str | None
+) -> StoreOptions:
+    """The options for a command that changes a store.
+
+    @param root: its directory, without symbolic links.
+    @param config: the settings file, if one is given.
+    @param commit_log: the value of its flag.
+    @raise StoreError: the log is in another place.
+    """
+    options = settings(config)
+    return attrs.evolve(
+        options,
+        store_path_root_dir=root,
+        store_path_commit_log=place_of_log(files, root, commit_log, options),
+        read_only_commit_log_store_paths=None,
+        mapped_file_size_commit_log=size_of_log(config, options),
+    )

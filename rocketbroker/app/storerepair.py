@@ -13,7 +13,6 @@ import sys
 import time
 from typing import final
 
-import attrs
 import click
 
 from rocketbroker.admin.rows import Rows
@@ -23,9 +22,7 @@ from rocketbroker.app.storeoptions import (
     CONFIG,
     DIRECTORY,
     OUTPUT,
-    place_of_log,
-    settings,
-    size_of_log,
+    changing,
 )
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.files.disk import Disk
@@ -165,14 +162,7 @@ def store_repair(
     files = Disk()
     rows = Rows(sys.stdout, output)
     root = os.path.realpath(directory)
-    options = settings(config)
-    options = attrs.evolve(
-        options,
-        store_path_root_dir=root,
-        store_path_commit_log=place_of_log(files, root, commit_log, options),
-        read_only_commit_log_store_paths=None,
-        mapped_file_size_commit_log=size_of_log(config, options),
-    )
+    options = changing(files, root, config, commit_log)
 
     def report(done: Done) -> None:
         # A closed pipe is no reason to stop in the middle.

@@ -8,7 +8,6 @@ import os
 import sys
 import time
 
-import attrs
 import click
 
 from rocketbroker.admin.options import YES, confirm
@@ -18,9 +17,7 @@ from rocketbroker.app.storeoptions import (
     CONFIG,
     DIRECTORY,
     OUTPUT,
-    place_of_log,
-    settings,
-    size_of_log,
+    changing,
 )
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.users import Processes
@@ -66,14 +63,7 @@ def store_truncate(
     """
     files = Disk()
     root = os.path.realpath(directory)
-    options = settings(config)
-    options = attrs.evolve(
-        options,
-        store_path_root_dir=root,
-        store_path_commit_log=place_of_log(files, root, commit_log, options),
-        read_only_commit_log_store_paths=None,
-        mapped_file_size_commit_log=size_of_log(config, options),
-    )
+    options = changing(files, root, config, commit_log)
     truncation = StoreTruncation(
         files,
         Processes(os.getpid()),
