@@ -301,7 +301,8 @@ class FlowControlTests(MasterCase):
         self.assertEqual(self.only().bytes_per_second, 0)
 
     def test_on(self) -> None:
-        """With it each second has its share, heads of frames included."""
+        """With it each second has its share, heads of frames included; to wait for the
+        next one is no problem."""
         self.log.put(bytes(4000))
         self.serve(
             max_ha_transfer_byte_in_second=1000,
@@ -312,6 +313,7 @@ class FlowControlTests(MasterCase):
         sizes = []
         for _ in range(5):
             sizes.append(len(slave.taken()))
+            self.assertEqual(self.only().problem, "")
             self.network.advance(1)
             self.network.settle()
         self.assertEqual(self.only().sent, self.log.published_position)
