@@ -7,7 +7,8 @@
 - L{segments}: the files of the log; L{missing_file}: in place of one.
   L{badblocks}: blocks that the disk cannot read.
   L{preallocation}: blocks, segments and pages ahead of the writer.
-- L{raw_log}: the log as bytes, which masters send and slaves append.
+- L{raw_log}: the log as bytes, which masters send and slaves append; L{received}: the
+  records in them.
 - L{flush}: flushing to the disk. L{checkpoint}: the file with the time and the position
   up to which all is on the disk.
 - L{scanner}: from record to record, with all checks; L{ordinary}: many ordinary records

@@ -3,9 +3,10 @@
 
 A slave's log has the same bytes at the same positions as its master's, fillers
 included. Each record is looked at once, before it is written: whether it is one, whole,
-and of this position. The CRC of the body is left to readers, as a master whose disk has
-changed a byte is to be followed all the same. What the look finds is kept for dispatch
-and index, as is done with the drafts of an append, so they need not read the log.
+and of this position (L{rocketbroker.store.commitlog.received}). The CRC of the body is
+left to readers, as a master whose disk has changed a byte is to be followed all the
+same. What the look finds is kept for dispatch and index, as is done with the drafts of
+an append, so they need not read the log.
 
 While records of a master are not dispatched, a queue's next offset is not known here:
 nothing else can be appended until they are.
@@ -15,32 +16,14 @@ C{docs/facts/ha.md} 2 to 4; C{docs/facts/store.md} 3 and 4.3.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
 from zope.interface import Interface, classImplements
 
 from rocketbroker.errors import ServiceNotAvailable, StoreError
-from rocketbroker.records.record_head import (
-    LEAST_SIZE,
-    MAGIC_V1,
-    MAGIC_V2,
-    RecordHead,
-    head_struct,
-    offset_of,
-)
-from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
-from rocketbroker.store.commitlog.batch_records import place_of
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
-from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
-from rocketbroker.store.commitlog.scanner import (
-    MAX_OFFSET,
-    NO_CRC,
-    Blank,
-    Broken,
-    parse,
-)
+from rocketbroker.store.commitlog.received import whole_records
 from rocketbroker.store.commitlog.segments import Segment
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
 from rocketbroker.store.raw_log import IRawLog
@@ -52,25 +35,6 @@ from rocketbroker.store.shared_positions import (
     PUBLISHED,
     SharedPositions,
 )
-
-#: The fields of an ordinary record's head that are needed, up to the body's length.
-_HEAD: Final = head_struct(
-    0,
-    (
-        "size",
-        "magic",
-        "queue_id",
-        "queue_offset",
-        "position",
-        "sys_flag",
-        "store_ms",
-        "body_size",
-    ),
-)
-_HEAD_BYTES: Final = _HEAD.size
-_POSITION: Final = struct.Struct(">q")
-_POSITION_AT: Final = offset_of("position")
-_head_of: Final = tuple.__new__
 
 
 class ITruncation(Interface):
@@ -215,7 +179,8 @@ class RawLog:
         """
         # Nothing is made for bytes that are refused, or too few.
         end = position - position % self._segments.size + self._segments.size
-        heads, size = whole_records(data, position, end)
+        received = whole_records(data, position, end)
+        size = received.size
         if not size:
             return 0
         segment = self._log.writable(position)
@@ -224,14 +189,13 @@ class RawLog:
         content = data if size == len(data) else data[:size]
         self._write(segment, position, content)
         view = self._positions.view
-        ms = heads[-1].store_ms if heads else self._log.published_ms
+        ms = received.runs[-1].store_ms if received.runs else self._log.published_ms
         self._end = position + size
-        self._log.keep(Hint(position, position + size, ms, [], heads))
+        self._log.keep(Hint(position, position + size, ms, [], received))
         view[PUBLISHED] = position + size
         self._log.published_ms = ms
-        self._log.appended_messages += len(heads) + _in_batches(heads)
-        filler = size - sum([head[1] for head in heads])
-        self._log.appended_bytes += size - filler
+        self._log.appended_messages += received.messages()
+        self._log.appended_bytes += size - received.filler
         return size
 
     def _write(self, segment: Segment, position: int, content: bytes) -> None:
@@ -241,109 +205,6 @@ class RawLog:
             self._log.cut_behind(segment)
             self._log.refuse("the commit log {} cannot be written", error)
             raise ServiceNotAvailable(f"not written: {error.strerror}") from error
-
-
-def _in_batches(heads: list[RecordHead]) -> int:
-    """How many messages there are beyond the first of each record."""
-    batches = [head for head in heads if head[5] & INNER_BATCH]
-    places = [place for place in map(place_of, batches) if place is not None]
-    return sum(count - 1 for _, count in places)
-
-
-def whole_records(
-    data: bytes, position: int, segment_end: int
-) -> tuple[list[RecordHead], int]:
-    """The whole records that C{data} begins with.
-
-    @param position: where the first byte belongs.
-    @param segment_end: where its segment ends; nothing behind is looked at.
-    @return: the records, without fillers, and how many bytes they take, with them.
-    @raise StoreError: the first of them is none, and not one that is cut off.
-    """
-    heads: list[RecordHead] = []
-    add, unpack = heads.append, _HEAD.unpack_from
-    at = 0
-    end = min(len(data), segment_end - position)
-    last = end - LEAST_SIZE
-    while at <= last:
-        size, magic, number, offset, stated, flags, ms, length = unpack(data, at)
-        behind = at + size
-        topic = at + _HEAD_BYTES + length
-        if (
-            magic != MAGIC_V1
-            or stated != position + at
-            or flags & HOST_MASK
-            or length < 0
-            or not 0 <= offset <= MAX_OFFSET
-            or not topic + 3 <= behind <= end
-        ):
-            break
-        name_end = topic + 1 + data[topic]
-        properties = name_end + 2
-        if (
-            properties > behind
-            or properties + (data[name_end] << 8) + data[name_end + 1] != behind
-        ):
-            break
-        name, found = data[topic + 1 : name_end], data[properties:behind]
-        add(
-            _head_of(
-                RecordHead,
-                (stated, size, name, number, offset, flags, ms, found),
-            )
-        )
-        at = behind
-    # What is unusual is looked at again, by the rules that all readers have.
-    while at < end:
-        try:
-            head = parse(data[:end], at, position + at, NO_CRC)
-        except Blank:
-            left = segment_end - position - at
-            stated = FILLER.unpack_from(data, at)[0]
-            if stated != left:
-                _refuse(position + at, f"it is a filler of {stated} bytes", at)
-            elif len(data) - at >= left:
-                at += left
-            break
-        except Broken as error:
-            _check_cut(data[at:end], position + at, segment_end, str(error), at)
-            break
-        heads.append(head)
-        at += head.size
-    return heads, at
-
-
-def _check_cut(
-    data: bytes, position: int, segment_end: int, why: str, taken: int
-) -> None:
-    """Whether bytes that are no record may be the first ones of a record."""
-    if len(data) < FILLER_BYTES:
-        return
-    size, magic = FILLER.unpack_from(data)
-    if magic not in (MAGIC_V1, MAGIC_V2):
-        _refuse(position, why, taken)
-    elif not LEAST_SIZE <= size <= segment_end - position:
-        _refuse(position, f"its size is {size}", taken)
-    elif size <= len(data):
-        _refuse(position, why, taken)
-    elif len(data) >= _POSITION_AT + _POSITION.size:
-        stated = _POSITION.unpack_from(data, _POSITION_AT)[0]
-        if stated != position:
-            _refuse(position, f"its position field is {stated}", taken)
-
-
-def _refuse(position: int, why: str, taken: int) -> None:
-    """Refuse what stands at a position, unless there are records before it: then these
-    come first.
-
-    @raise StoreError: there are none.
-    """
-    if not taken:
-        raise StoreError(
-            f"The master sends no record at position {position}: {why}. Both sides "
-            "need the same mappedFileSizeCommitLog, and a slave's log has to be one "
-            "that the master's has grown from."
-        )
 
 
 classImplements(RawLog, IRawLog)

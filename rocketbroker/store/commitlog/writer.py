@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Final, final
 
 from rocketbroker.files.blocks import is_bad
-from rocketbroker.records.record_head import MAGIC_BLANK, RecordHead
+from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
 from rocketbroker.store.commitlog.encoder import (
     FILLER,
@@ -36,6 +36,7 @@ from rocketbroker.store.commitlog.encoder import (
     encode,
 )
 from rocketbroker.store.commitlog.preallocation import Preallocation
+from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.record_crc import encode_with_crc, make_room_for_crc
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.commitlog.write_backoff import WriteBackoff
@@ -113,10 +114,10 @@ class Run:
 class Hint:
     """The drafts of one append, kept so that the dispatch need not read its records.
 
-    @ivar heads: records that a master has stored, where there are no drafts; else None.
+    @ivar received: records of a master, where there are no drafts; else None.
     """
 
-    __slots__ = ("drafts", "end", "heads", "start", "store_ms")
+    __slots__ = ("drafts", "end", "received", "start", "store_ms")
 
     def __init__(
         self,
@@ -124,13 +125,13 @@ class Hint:
         end: int,
         store_ms: int,
         drafts: list[Draft],
-        heads: list[RecordHead] | None = None,
+        received: Received | None = None,
     ) -> None:
         self.start = start
         self.end = end
         self.store_ms = store_ms
         self.drafts = drafts
-        self.heads = heads
+        self.received = received
 
 
 @final

@@ -24,13 +24,14 @@ from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_of
+from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Scan, tag_code_of
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.dispatch.offset_sequence import OffsetSequence
-from rocketbroker.store.dispatch.replaying import replay, take_copies
+from rocketbroker.store.dispatch.replaying import replay, take_run
 from rocketbroker.store.interfaces import Arrival, Draft, Placed
 from rocketbroker.store.running_flags import WRITE_LOGICS_QUEUE_ERROR, RunningFlags
 from rocketbroker.store.shared_positions import (
@@ -125,18 +126,18 @@ class Dispatcher:
         dispatched_ms = self.dispatched_ms
         count = 0
         used = 0
-        is_copied = bool(hints) and hints[0].heads is not None
+        is_received = bool(hints) and hints[0].received is not None
         for hint in hints:
             if hint.start != position or hint.end > limit or count >= max_records:
                 break
-            if (hint.heads is not None) is not is_copied:
+            if (hint.received is not None) is not is_received:
                 break
-            if hint.heads is None:
+            if hint.received is None:
                 collect(hint.drafts, self._touched)
                 count += len(hint.drafts)
             else:
-                self._copy(hint.heads)
-                count += len(hint.heads)
+                self._take(hint.received)
+                count += hint.received.count
             position = hint.end
             dispatched_ms = hint.store_ms
             used += 1
@@ -144,7 +145,7 @@ class Dispatcher:
             if not used:
                 end = min(limit, hints[0].start) if hints else limit
                 position, dispatched_ms = self._read(position, end, max_records)
-            elif not is_copied:
+            elif not is_received:
                 self._set_times(used)
             arrivals = self.enter()
         except OSError as error:
@@ -159,15 +160,12 @@ class Dispatcher:
         self._positions.view[DISPATCHED] = position
         return arrivals
 
-    def _copy(self, heads: list[RecordHead]) -> None:
+    def _take(self, received: Received) -> None:
         """Collect records of a master."""
-        at = 0
-        while at < len(heads):
-            known, touched = self._known, self._touched
-            at = take_copies(heads, at, known, touched, self.multi_dispatch)
-            if at < len(heads):
-                self.add(heads[at])
-                at += 1
+        for run in received.runs:
+            if not take_run(run, self._known, self._touched, self.multi_dispatch):
+                for found in run.heads():
+                    self.add(found)
 
     def _set_times(self, used: int) -> None:
         """Give delayed messages their times, now that their store times are known.

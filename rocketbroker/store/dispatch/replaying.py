@@ -8,15 +8,15 @@ queues that are known, neither delayed nor for a batch queue.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
-from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_PREPARED
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK
 from rocketbroker.store.commitlog.ordinary import QueueRun, collect
-from rocketbroker.store.commitlog.scanner import NO_CRC, RECORD_CRC, tag_code_of
+from rocketbroker.store.commitlog.received import ReceivedRun
+from rocketbroker.store.commitlog.scanner import NO_CRC, RECORD_CRC
 from rocketbroker.store.consumequeue.queue import Queue
 
 #: Half messages and those that were rolled back stand in no queue.
@@ -70,72 +70,39 @@ def replay(
     return found
 
 
-@final
-class _CopyRun:
-    """A queue while records of a master are collected.
-
-    @ivar expected: the queue offset of the next.
-    @ivar end: where the last one ends.
-    """
-
-    __slots__ = ("add", "add_code", "end", "expected", "queue")
-
-    def __init__(self, queue: Queue, expected: int) -> None:
-        self.queue = queue
-        self.expected = expected
-        self.end = queue.pending_end
-        self.add = queue.pending.append
-        self.add_code = queue.pending_codes.append
-
-
-def take_copies(
-    heads: list[RecordHead],
-    at: int,
+def take_run(
+    run: ReceivedRun,
     known: dict[tuple[bytes, int], Queue],
     touched: list[Queue],
     has_lmqs: bool,
-) -> int:
-    """Collect the entries of the ordinary records from C{heads[at]} on, which are the
-    next in their queues.
+) -> bool:
+    """Collect the entries of a run of records of a master, if they are ordinary and the
+    next in their queue.
 
     @param known: as for L{replay}, and C{touched}.
     @param has_lmqs: whether messages for LMQs are not ordinary.
-    @return: the index of the first that is not ordinary.
+    @return: whether it was so; else nothing was done.
     """
-    runs: dict[tuple[bytes, int], _CopyRun] = {}
-    pack = ENTRY.pack
-    end = len(heads)
-    for number in range(at, end):
-        position, size, topic, queue_id, offset, sys_flag, _, properties = heads[number]
-        key = topic, queue_id
-        run = runs.get(key)
-        if run is None:
-            queue = known.get(key)
-            if queue is None or not _is_plain(queue, position):
-                end = number
-                break
-            expected = queue.max_offset
-            if queue.pending:
-                expected = queue.pending_offset + len(queue.pending)
-            run = runs[key] = _CopyRun(queue, expected)
-        if (
-            offset != run.expected
-            or sys_flag & _UNUSUAL
-            or (has_lmqs and LMQ_MARK in properties)
-        ):
-            end = number
-            break
-        if not (queue := run.queue).pending:
-            touched.append(queue)
-            queue.pending_offset = offset
-        code = tag_code_of(properties)
-        run.add(pack(position, size, code))
-        run.add_code(code)
-        run.expected = offset + 1
-        run.end = position + size
-    for run in runs.values():
-        run.queue.pending_end = run.end
-    return end
+    queue = known.get((run.topic, run.queue_id))
+    if queue is None or run.sys_flag & _UNUSUAL:
+        return False
+    if not _is_plain(queue, run.positions[0]):
+        return False
+    if has_lmqs and any(LMQ_MARK in each for each in run.properties):
+        return False
+    pending = queue.pending
+    expected = queue.max_offset
+    if pending:
+        expected = queue.pending_offset + len(pending)
+    if run.queue_offset != expected:
+        return False
+    if not pending:
+        touched.append(queue)
+        queue.pending_offset = expected
+    pending += run.entries
+    queue.pending_codes += run.codes
+    queue.pending_end = run.end
+    return True
 
 
 def _is_plain(queue: Queue, position: int) -> bool:

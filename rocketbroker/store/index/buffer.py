@@ -12,6 +12,7 @@ from itertools import chain, islice, repeat
 from typing import final
 
 from rocketbroker.records.record_head import RecordHead
+from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.writer import Hint
 from rocketbroker.store.index.file import Keys
 from rocketbroker.store.index.keys import codes_of
@@ -67,7 +68,7 @@ class Rows:
         self.properties += share.properties
         self.positions.extend(share.positions)
         if share.times:
-            self.times.extend(share.times)
+            self.times += share.times
             self._spans(min(share.times))
             self._spans(max(share.times))
             return
@@ -111,9 +112,9 @@ class Share:
         self.start = hint.start
         self.end = hint.end
         self.store_ms = hint.store_ms
-        self.times: list[int] = []
-        if hint.heads is not None:
-            self._copy(hint.heads, prefix)
+        self.times = array("q")
+        if hint.received is not None:
+            self._take(hint.received, prefix)
             return
         drafts = hint.drafts
         count = len(drafts)
@@ -129,15 +130,19 @@ class Share:
         else:
             self.prefixes = [prefix(draft.queue.topic) for draft in drafts]
 
-    def _copy(self, heads: list[RecordHead], prefix: Callable[[str], int]) -> None:
-        """The same of records that a master has stored."""
-        heads = [head for head in heads if head[5] & 12 != 12]
-        self.properties = [head[7] for head in heads]
-        self.positions = [head[0] for head in heads]
-        self.times = [head[6] for head in heads]
-        names = {head[2] for head in heads}
-        prefixes = {name: prefix(name.decode("utf-8", "replace")) for name in names}
-        self.prefixes = [prefixes[head[2]] for head in heads]
+    def _take(self, received: Received, prefix: Callable[[str], int]) -> None:
+        """The same of records of a master."""
+        self.properties, self.positions = [], []
+        self.prefixes = []
+        for run in received.runs:
+            if run.sys_flag & 12 == 12:
+                continue
+            count = len(run.positions)
+            self.properties += run.properties
+            self.positions += run.positions
+            self.times += array("q", (run.store_ms,)) * count
+            topic = run.topic.decode("utf-8", "replace")
+            self.prefixes += [prefix(topic)] * count
 
     def _select(self, drafts: list[Draft], prefix: Callable[[str], int]) -> None:
         """The same, where there may be batches, or messages that were rolled back."""

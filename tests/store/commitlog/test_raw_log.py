@@ -6,7 +6,7 @@ import errno
 import random
 
 from rocketbroker.errors import ServiceNotAvailable, StoreError
-from rocketbroker.store.commitlog.raw_log import whole_records
+from rocketbroker.store.commitlog.received import whole_records
 from rocketbroker.store.commitlog.write_backoff import RETRY_MS
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, SERVICE_NOT_AVAILABLE
@@ -79,7 +79,7 @@ class CopyTests(CopyCase):
         self.assertEqual(ends[-1], end)
         for size in range(ends[2], SEGMENT + 1):
             wanted = max(each for each in [*ends, SEGMENT] if each <= size)
-            self.assertEqual(whole_records(data[:size], 0, SEGMENT)[1], wanted)
+            self.assertEqual(whole_records(data[:size], 0, SEGMENT).size, wanted)
         for size in (7, end - 1, end, end + 7, end + 8, SEGMENT - 1, SEGMENT):
             slave = opened()
             wanted = max(each for each in [*ends, SEGMENT] if each <= size)
