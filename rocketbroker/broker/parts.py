@@ -229,7 +229,7 @@ class Parts:
         clock, store, in_thread = env.clock, env.store, env.in_thread
         acked = self.replica_server.acked
         self.group_commit = GroupCommit(clock, store, settings.store, in_thread, acked)
-        self.replica_server.watch(self.group_commit.copied)
+        self.replica_server.watch(lambda: env.turns.within(self.group_commit.copied))
         self.long_polling = LongPolling(
             clock, store, settings.broker, env.turns, self.services
         )
@@ -256,10 +256,11 @@ class Parts:
                 lambda: self.registration.members.alive,
             ),
             settings,
-            self.scheduler.appended,
+            self.scheduler.dispatch_later,
             clock.seconds,
         )
         env.turns.at_turn_end(self.batcher.flush)
+        env.turns.at_turn_end(self.replica_server.push)
         self._make_services()
 
     def _make_services(self) -> None:

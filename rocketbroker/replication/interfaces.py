@@ -74,6 +74,9 @@ class IReplicaServer(Interface):
     def appended() -> None:
         """Something was published: send it soon. It costs next to nothing."""
 
+    def push() -> None:
+        """Send what was published now; for the end of turns."""
+
     def watch(reported: Callable[[], None]) -> None:
         """Call C{reported} after reports of slaves, and after one has gone: once in
         each turn in which that happened."""

@@ -3,8 +3,8 @@
 
 Each slave is served for itself, from the position that its first report asks for:
 
-  - New data goes out after the turn that appended it, as one read from memory and one
-    write to the socket.
+  - New data goes out at the end of the turn that appended it, as one read from memory
+    and one write to the socket.
   - A slave that is behind gets large pieces, one at a time: the next is read when the
     socket has taken the last. So a slow slave costs a piece of memory and nothing else;
     nobody waits for it. Where the disk may have to work, a thread reads.
@@ -355,9 +355,14 @@ class ReplicaServer(ServerFactory):
         return Replica(self)
 
     def appended(self) -> None:
-        """Something was published: send it when this turn is over."""
+        """Something was published: send it in the reactor's next round."""
         if self.replicas and self._pushing is None:
             self._pushing = self.clock.callLater(0, self._push)
+
+    def push(self) -> None:
+        """Send all slaves some of what they lack, now: at the end of a turn."""
+        for each in self.replicas:
+            each.push()
 
     def watch(self, reported: Callable[[], None]) -> None:
         """Call C{reported} after reports of slaves, and after one has gone."""
@@ -401,8 +406,7 @@ class ReplicaServer(ServerFactory):
 
     def _push(self) -> None:
         self._pushing = None
-        for each in self.replicas:
-            each.push()
+        self.push()
 
     def _look(self) -> None:
         seconds = self._watch.lap()

@@ -78,6 +78,9 @@ class ScriptedReplicas:
         """See L{IReplicaServer}."""
         self.notices += 1
 
+    def push(self) -> None:
+        """See L{IReplicaServer}."""
+
     def watch(self, reported: Callable[[], None]) -> None:
         """See L{IReplicaServer}."""
         self._watching.append(reported)

@@ -128,6 +128,14 @@ class SendingTests(MasterCase):
         self.network.settle()
         self.assertEqual(slave.heard, frames(begin, self.log.data[begin:], 32768))
 
+    def test_pushed(self) -> None:
+        """What a turn has appended goes out at its end, before the reactor's next
+        round."""
+        self.slave(self.log.published_position)
+        self.log.put(b"third")
+        self.server.push()
+        self.assertEqual(self.only().sent, self.log.published_position)
+
     def test_frames(self) -> None:
         """A frame brings haTransferBatchSize at most, and ends with the segment."""
         self.log.put(bytes(SEGMENT), bytes(100))

@@ -14,7 +14,9 @@ from rocketbroker.broker.storage.store_scheduler import (
     HASTE_SECONDS,
     INDEX_SECONDS,
     MAX_DISPATCHED,
+    MAX_INDEXED_NOW,
     RECEIVED_SECONDS,
+    REST_SECONDS,
     RETRY_SECONDS,
 )
 from rocketbroker.store.interfaces import Arrival, Draft
@@ -309,6 +311,23 @@ class IndexTests(SchedulerCase):
             self.rig.threads.run()
             self.assertFalse(self.rig.store.index_behind)
         self.rig.clock.advance(CATCH_UP_SECONDS)
+
+    def test_rest(self) -> None:
+        """What is too much for one step is not left waiting for others."""
+        self.begin(max_index_num=100_000)
+        self.append()
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.threads.run()
+        self.rig.clock.advance(CATCH_UP_SECONDS)
+        for _ in range(3):
+            self.append(MAX_INDEXED_NOW // 3 + 1)
+            self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS - 2 * DISPATCH_SECONDS)
+        self.assertTrue(self.rig.store.index_behind)
+        self.rig.clock.advance(REST_SECONDS)
+        self.assertFalse(self.rig.store.index_behind)
+        self.rig.clock.advance(INDEX_SECONDS)
 
     def test_refused(self) -> None:
         """What the disk refuses is logged, and tried again."""
