@@ -28,6 +28,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.records import record
+from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from scripts.replication_load import QUEUES, TOPIC, Noted, Sent, producing
@@ -327,7 +328,11 @@ def in_log(store: Path) -> set[int]:
             magic = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
             if not size or magic == MAGIC_BLANK or at + size > len(data):
                 break
-            message = record.decode(data, at)
+            try:
+                message = record.decode(data, at)
+            except Malformed:
+                # It was killed in the middle of an append.
+                break
             if message.topic == TOPIC:
                 numbers.add(int(message.body[:16]))
             at += size

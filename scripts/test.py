@@ -46,20 +46,22 @@ MAX_SLOW = 15
 #: By this variable tests.heavy learns that the large forms are wanted.
 HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
 
-#: How much of a processor a part keeps busy: parts of integration mostly wait.
+#: How much of a processor a part keeps busy: parts of integration mostly wait, but for
+#: the large forms.
 SHARE = 1.0
 SHARE_OF_INTEGRATION = 0.5
 
 #: How long the slow parts take, roughly, in seconds: they begin first. All others
 #: take a few seconds.
 SECONDS = {
-    "tests.integration.test_slave_life.TablesTests": 280,
     "tests.integration.test_transaction_handover.TransactionHandOverTests": 150,
     "tests.integration.test_delay_handover.DelayHandOverTests": 130,
     "tests.integration.test_replication.ReplicationTests": 140,
     "tests.integration.test_repair.RepairTests": 130,
     "tests.integration.test_export.ExportTests": 80,
     "tests.integration.java-5.3.3": 80,
+    "tests.integration.test_slave_life.TablesTests": 70,
+    "tests.integration.test_slave_life.JavaTablesTests": 70,
     "tests.integration.test_slave_life.FailoverTests": 70,
     "tests.integration.test_handover.HandOverTests": 60,
     "tests.integration.test_queue_handover.QueueHandOverTests": 60,
@@ -71,6 +73,8 @@ SECONDS = {
     "tests.integration.test_sidebyside.SideBySideTests": 30,
     "tests.integration.test_store_in_use.InUseTests": 30,
     "tests.integration.test_scale.ScaleTests": 30,
+    "tests.integration.test_sink.SinkTests": 30,
+    "tests.integration.test_streams.StreamTests": 40,
     "tests.integration.test_replication_rows.ReplicationRowsTests": 27,
     "tests.integration.test_quickstart.QuickstartTests": 20,
     "tests.broker": 20,
@@ -90,15 +94,17 @@ class Part:
 
     @ivar name: of the package or class, or what it was called for.
     @ivar names: what trial is told.
+    @ivar is_heavy: whether it is one test in its large form.
     """
 
     name: str
     names: list[str]
+    is_heavy: bool
 
     @property
     def share(self) -> float:
         """How much of a processor it keeps busy."""
-        waits = self.names[0].startswith("tests.integration")
+        waits = self.names[0].startswith("tests.integration") and not self.is_heavy
         return SHARE_OF_INTEGRATION if waits else SHARE
 
     @property
@@ -237,7 +243,7 @@ def parts_of(python: Path, names: list[str], heavy: bool) -> list[Part]:
         part, name = line.split(" ", 1)
         part = name if heavy else part
         # A class that two modules know is run once.
-        names = parts.setdefault(part, Part(part, [])).names
+        names = parts.setdefault(part, Part(part, [], heavy)).names
         if name not in names:
             names.append(name)
     return sorted(parts.values(), key=lambda part: -SECONDS.get(part.name, 0))

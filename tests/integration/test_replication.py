@@ -13,6 +13,7 @@ from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLB
 from tests.heavy import HEAVY
 from tests.integration import corpus
 from tests.integration.handover import (
+    MAX_SECONDS,
     SETTINGS,
     CorpusClient,
     queue_by_queue,
@@ -49,6 +50,7 @@ class Load(CorpusClient):
     """The official client beside a producer of transactions."""
 
     longest_delay = 2
+    max_seconds = 900.0 if HEAVY else MAX_SECONDS
 
     def __init__(self, group: Group) -> None:
         maker = group.master.maker
@@ -109,7 +111,7 @@ class Load(CorpusClient):
 class ReplicationTests(SynchronousTestCase):
     """A master under load, and slaves; both sides are started again on the way."""
 
-    timeout = 1800 if HEAVY else 300
+    timeout = 5400 if HEAVY else 300
 
     def setUp(self) -> None:
         """Times are told in the log."""
@@ -212,9 +214,11 @@ class ReplicationTests(SynchronousTestCase):
 
     def compare(self, slave: Member, end: int) -> None:
         """A slave that is stopped has what its master has, up to its end."""
-        stores = self.group.master.store, slave.store
+        master = self.group.master
+        stores = master.store, slave.store
         self.assertEqual([*log_differences(*stores, end)][:20], [])
-        self.assertEqual([*queue_differences(*stores, end)][:20], [])
+        is_old = "4.9.7" in (master.maker, slave.maker)
+        self.assertEqual([*queue_differences(*stores, end, is_old)][:20], [])
         self.say(f"{slave} has the same {end} bytes, and the same queues")
 
     def test_ours(self) -> None:
