@@ -32,6 +32,8 @@ and pullers can be pickled, and a copy makes its own connections::
   - L{messages<rocketbroker.blocking.messages>}: messages to send, and results of
     sends.
   - L{producer<rocketbroker.blocking.producer>}: sending one, many, batches.
+  - L{pipeline<rocketbroker.blocking.pipeline>}: sending a stream: batches that fill,
+    several requests under way.
   - L{puller<rocketbroker.blocking.puller>}: one pull, or a range with several pulls in
     flight; decoding what came.
   - L{consumer<rocketbroker.blocking.consumer>}: all queues of a topic in turn, and

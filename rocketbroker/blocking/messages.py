@@ -10,7 +10,7 @@ from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import names, properties
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.properties import DELAY
+from rocketbroker.records.properties import DELAY, TIMER_DELIVER_MS
 
 #: The longest body unless the producer has another limit: that of brokers.
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -39,6 +39,7 @@ class Message:
         wait: bool = True,
         sharding_key: str | None = None,
         delay_level: int = 0,
+        deliver_at_ms: int = 0,
     ) -> None:
         """
         @param body: a string is sent as UTF-8.
@@ -50,6 +51,8 @@ class Message:
             set up to make it.
         @param delay_level: the broker's delay level; 1 is the shortest, 0 no delay.
             A broker takes a level beyond its last one for the last one.
+        @param deliver_at_ms: when it is to be delivered, in ms since 1970; 0: at once.
+            Only brokers with timers (RocketMQ 5) wait for it.
         @raise MessageIllegal: something has the wrong type, cannot be carried, or is
             the system's.
         """
@@ -73,6 +76,12 @@ class Message:
             if type(delay_level) is not int or delay_level < 0:
                 raise MessageIllegal(f"{delay_level!r} is not a delay level")
             self.properties[DELAY] = str(delay_level)
+        if deliver_at_ms != 0:
+            if type(deliver_at_ms) is not int or deliver_at_ms < 0:
+                raise MessageIllegal(f"{deliver_at_ms!r} is no time of delivery")
+            if delay_level != 0:
+                raise MessageIllegal("a delay level or a time of delivery, not both")
+            self.properties[TIMER_DELIVER_MS] = str(deliver_at_ms)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.topic, self.body, self.flag, self.properties)

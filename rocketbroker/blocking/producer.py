@@ -32,7 +32,7 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records import batches, compression, ids, names, sysflags
-from rocketbroker.records.properties import DELAY
+from rocketbroker.records.properties import DELAY, TIMER_DELIVER_MS
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
@@ -58,8 +58,11 @@ IN_FLIGHT: Final = 64
 
 
 @attrs.frozen
-class _Request:
-    """One send, ready to go to any queue of its topic."""
+class SendRequest:
+    """One send, ready to go to any queue of its topic.
+
+    @ivar message_ids: the unique keys of its messages.
+    """
 
     topic: str
     code: int
@@ -69,10 +72,10 @@ class _Request:
 
 
 @attrs.frozen
-class _Sent:
+class Sent:
     """A send under way."""
 
-    request: _Request
+    request: SendRequest
     queue: MessageQueue
     connection: ServerConnection
     ticket: int
@@ -137,7 +140,7 @@ class Producer:
             the message may be stored.
         @raise RequestTimeout: the last broker tried did not answer: the same.
         """
-        return self._send(self._single(message), queue)
+        return self._send(self.single(message), queue)
 
     def send_batch(
         self, messages: Iterable[Message], queue: MessageQueue | None = None
@@ -162,16 +165,16 @@ class Producer:
 
         @param queue: where to; they are then not tried elsewhere.
         """
-        requests = (self._single(message) for message in messages)
+        requests = (self.single(message) for message in messages)
         return self._in_flight(requests, in_flight, queue)
 
     def _in_flight(
         self,
-        requests: Iterable[_Request],
+        requests: Iterable[SendRequest],
         most: int,
         queue: MessageQueue | None,
     ) -> Iterator[SendResult]:
-        under_way: deque[_Sent | SendResult] = deque()
+        under_way: deque[Sent | SendResult] = deque()
         try:
             for request in requests:
                 if len(under_way) >= most:
@@ -181,44 +184,44 @@ class Producer:
                 yield self._finish(under_way.popleft(), queue)
         finally:
             for left in under_way:
-                if isinstance(left, _Sent):
+                if isinstance(left, Sent):
                     left.connection.forget(left.ticket)
 
     def _start_or_send(
-        self, request: _Request, queue: MessageQueue | None
-    ) -> _Sent | SendResult:
-        where = queue or self._choose(request.topic, None)
+        self, request: SendRequest, queue: MessageQueue | None
+    ) -> Sent | SendResult:
+        where = queue or self.choose(request.topic, None)
         try:
-            return self._start(request, where, hold=True)
+            return self.start(request, where, hold=True)
         except PASSING as problem:
             return self._again(request, queue, where, problem)
 
     def _finish(
-        self, sent: _Sent | SendResult, queue: MessageQueue | None
+        self, sent: Sent | SendResult, queue: MessageQueue | None
     ) -> SendResult:
         if isinstance(sent, SendResult):
             return sent
         try:
-            return self._result(sent)
+            return self.result(sent)
         except (*PASSING, BrokerError) as problem:
             return self._again(sent.request, queue, sent.queue, problem)
 
     def _again(
         self,
-        request: _Request,
+        request: SendRequest,
         queue: MessageQueue | None,
         failed: MessageQueue,
         problem: RocketbrokerError,
     ) -> SendResult:
         """Try what failed once in the ordinary way."""
-        if queue is not None or not _may_help(problem):
+        if queue is not None or not may_help(problem):
             raise problem
         self._failed(request.topic, problem)
         return self._send(request, None, failed.broker, tried=1)
 
     def _send(
         self,
-        request: _Request,
+        request: SendRequest,
         queue: MessageQueue | None,
         avoid: str | None = None,
         tried: int = 0,
@@ -226,11 +229,11 @@ class Producer:
         attempts = self.client.settings.attempts
         while True:
             tried += 1
-            where = queue or self._choose(request.topic, avoid)
+            where = queue or self.choose(request.topic, avoid)
             try:
-                return self._result(self._start(request, where))
+                return self.result(self.start(request, where))
             except (*PASSING, BrokerError) as problem:
-                if queue is not None or tried >= attempts or not _may_help(problem):
+                if queue is not None or tried >= attempts or not may_help(problem):
                     raise
                 self._failed(request.topic, problem)
             avoid = where.broker
@@ -241,8 +244,11 @@ class Producer:
         self.client.routes.forget(topic)
         self._machine.sleep(self.client.settings.pause)
 
-    def _choose(self, topic: str, avoid: str | None) -> MessageQueue:
-        """The next queue in turn, of another broker than C{avoid} if there is one."""
+    def choose(self, topic: str, avoid: str | None) -> MessageQueue:
+        """The next queue in turn, of another broker than C{avoid} if there is one.
+
+        @raise TopicNotExist: there is none.
+        """
         queues: Sequence[MessageQueue] = self.client.routes.to_write(topic)
         for _ in range(len(queues) if avoid is not None else 0):
             self._turn += 1
@@ -252,17 +258,24 @@ class Producer:
         self._turn += 1
         return queues[self._turn % len(queues)]
 
-    def _start(
-        self, request: _Request, queue: MessageQueue, hold: bool = False
-    ) -> _Sent:
+    def start(
+        self, request: SendRequest, queue: MessageQueue, hold: bool = False
+    ) -> Sent:
+        """Send without waiting for the answer.
+
+        @param hold: it may go out later, with others.
+        @raise TopicNotExist: the queue's broker is not known.
+        @raise ConnectionLost: it cannot be reached.
+        """
         client = self.client
         connection = client.connections.to(client.routes.address(queue))
         ext = {**request.ext, "e": str(queue.queue_id), "n": queue.broker}
         command = Command(request.code, ext, request.body)
         ticket = connection.submit(command, client.settings.seconds, hold)
-        return _Sent(request, queue, connection, ticket)
+        return Sent(request, queue, connection, ticket)
 
-    def _result(self, sent: _Sent) -> SendResult:
+    def result(self, sent: Sent) -> SendResult:
+        """Wait for the answer to a send; errors as L{send}."""
         answer = sent.connection.collect(sent.ticket)
         if answer.code not in STORED_CODES:
             raise error_of_response(answer.code, answer.remark)
@@ -281,7 +294,8 @@ class Producer:
 
     # Requests
 
-    def _key(self) -> str:
+    def key(self) -> str:
+        """A new unique key."""
         with self._lock:
             if self._unique_keys is None:
                 address, process_id, token = self._machine.identity()
@@ -292,10 +306,10 @@ class Producer:
                 self._turn = token
             return self._unique_keys.make()
 
-    def _single(self, message: Message) -> _Request:
+    def single(self, message: Message) -> SendRequest:
         """A request with one message."""
-        self._check(message)
-        key = self._key()
+        self.check(message)
+        key = self.key()
         sys_flag = 0
         body = message.body
         if len(body) >= self._compress_over:
@@ -303,9 +317,15 @@ class Producer:
             sys_flag = sysflags.with_compression(0, self._kind)
         text = message.property_bytes(key).decode("utf-8")
         ext = self._ext(message.topic, sys_flag, message.flag, text)
-        return _Request(message.topic, RequestCode.SEND_MESSAGE_V2, ext, body, (key,))
+        return SendRequest(
+            message.topic, RequestCode.SEND_MESSAGE_V2, ext, body, (key,)
+        )
 
-    def _check(self, message: Message) -> None:
+    def check(self, message: Message) -> None:
+        """Refuse what cannot be sent.
+
+        @raise MessageIllegal: it cannot.
+        """
         check_topic(message.topic)
         if not message.body:
             raise MessageIllegal("a message without a body")
@@ -333,49 +353,88 @@ class Producer:
             "m": "false",
         }
 
-    def _pieces(self, messages: Iterable[Message]) -> Iterator[_Request]:
+    def _pieces(self, messages: Iterable[Message]) -> Iterator[SendRequest]:
         """Batches of messages that are alike; one that is alone goes as it is."""
         most = min(BATCH_BYTES, self._max_body_bytes)
-        held: list[Message] = []
-        parts: list[bytes] = []
-        keys: list[str] = []
-        size = 0
+        batch = OpenBatch(self)
         for message in messages:
-            self._check(message)
-            if names.is_retry_topic(message.topic):
-                raise MessageIllegal("a batch cannot go to a retry topic")
-            if held and message.topic != held[0].topic:
+            if batch.first is not None and message.topic != batch.first.topic:
                 raise MessageIllegal("a batch has one topic")
-            key = self._key()
-            part = batches.encode_part(
-                message.flag, message.body, message.property_bytes(key)
-            )
-            alike = not held or _alike(held[0], message)
-            if held and (not alike or size + len(part) > most):
-                yield self._batch(held, parts, keys)
-                held, parts, keys, size = [], [], [], 0
-            held.append(message)
-            parts.append(part)
-            keys.append(key)
-            size += len(part)
-        if held:
-            yield self._batch(held, parts, keys)
+            request = batch.take(message, most)
+            if request is not None:
+                yield request
+        request = batch.close()
+        if request is not None:
+            yield request
 
-    def _batch(
-        self, messages: list[Message], parts: list[bytes], keys: list[str]
-    ) -> _Request:
-        first = messages[0]
-        if len(messages) == 1:
-            return self._single(first)
+    def batch(self, first: Message, parts: list[bytes], keys: list[str]) -> SendRequest:
+        """A request with several messages.
+
+        @param first: any one of them.
+        @param parts: each as L{batches.encode_part} gives it.
+        """
         # The properties of the request are added to each record, where they count
         # more than its own: a unique key here would replace those of all messages.
         text = "" if _waits(first) else "WAIT\x01false\x02"
         ext = self._ext(first.topic, 0, 0, text)
         ext["m"] = "true"
         body = b"".join(parts)
-        return _Request(
+        return SendRequest(
             first.topic, RequestCode.SEND_BATCH_MESSAGE, ext, body, tuple(keys)
         )
+
+
+@final
+class OpenBatch:
+    """Messages of one topic that go in one request, as long as more may come.
+
+    @ivar first: the first of them, None for none.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self.first: Message | None = None
+        self._parts: list[bytes] = []
+        self._keys: list[str] = []
+        self._size = 0
+
+    def take(self, message: Message, most: int) -> SendRequest | None:
+        """Add a message.
+
+        @param most: how many bytes a batch may have.
+        @return: a request with those before it, if it does not go with them.
+        @raise MessageIllegal: it cannot be sent in a batch.
+        """
+        producer = self._producer
+        producer.check(message)
+        if names.is_retry_topic(message.topic):
+            raise MessageIllegal("a batch cannot go to a retry topic")
+        key = producer.key()
+        part = batches.encode_part(
+            message.flag, message.body, message.property_bytes(key)
+        )
+        request = None
+        first = self.first
+        if first is not None and (
+            self._size + len(part) > most or not _alike(first, message)
+        ):
+            request = self.close()
+        if self.first is None:
+            self.first = message
+        self._parts.append(part)
+        self._keys.append(key)
+        self._size += len(part)
+        return request
+
+    def close(self) -> SendRequest | None:
+        """A request with all of them, None for none; one alone goes as it is."""
+        first, parts, keys = self.first, self._parts, self._keys
+        if first is None:
+            return None
+        self.first, self._parts, self._keys, self._size = None, [], [], 0
+        if len(parts) == 1:
+            return self._producer.single(first)
+        return self._producer.batch(first, parts, keys)
 
 
 def _waits(message: Message) -> bool:
@@ -384,11 +443,15 @@ def _waits(message: Message) -> bool:
 
 def _alike(first: Message, second: Message) -> bool:
     """Whether two messages may go in one batch; a delayed one goes alone."""
-    delayed = DELAY in first.properties or DELAY in second.properties
+    delayed = _delayed(first) or _delayed(second)
     return not delayed and _waits(first) == _waits(second)
 
 
-def _may_help(problem: RocketbrokerError) -> bool:
+def _delayed(message: Message) -> bool:
+    return DELAY in message.properties or TIMER_DELIVER_MS in message.properties
+
+
+def may_help(problem: RocketbrokerError) -> bool:
     """Whether another try may help."""
     if isinstance(problem, BrokerError):
         return problem.code in RETRY_CODES

@@ -13,12 +13,14 @@ from rocketbroker.errors import ConnectionLost
 from rocketbroker.records import batches, hosts, ids, record
 from rocketbroker.testing.scripted import ScriptedMachine, answer
 from rocketbroker.wire import fastjson
+from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.routes import (
     BrokerData,
     ClusterInfo,
     QueueData,
     TopicRouteData,
 )
+from rocketbroker.wire.bodies.statistics import TopicOffset
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
@@ -77,6 +79,8 @@ class MemoryBroker:
                     if record.decode(data).position == int(ext["offset"]):
                         return answer(body=data)
             return answer(1, remark="nothing there")
+        if command.code == RequestCode.GET_TOPIC_STATS_INFO:
+            return self.statistics(ext["topic"])
         key = (ext["topic"], int(ext["queueId"]))
         if command.code == RequestCode.PULL_MESSAGE:
             return self.pull(key, ext)
@@ -162,6 +166,16 @@ class MemoryBroker:
             "maxOffset": str(end),
         }
         return answer(code, fields, b"".join(found))
+
+    def statistics(self, topic: str) -> Command:
+        """The bounds of the queues of a topic that have had messages."""
+        table = {}
+        for (name, queue_id), queue in self.queues.items():
+            if name == topic:
+                first = self.first.get((name, queue_id), 0)
+                offset = TopicOffset(min_offset=first, max_offset=first + len(queue))
+                table[MessageQueue(topic, "b", queue_id)] = offset.to_json()
+        return answer(body=fastjson.dumps({"offsetTable": table, "topicPutTps": 0.0}))
 
     def offset(self, code: int, key: tuple[str, int], ext: dict[str, str]) -> Command:
         """The offsets of queues and groups."""

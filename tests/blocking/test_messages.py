@@ -48,6 +48,19 @@ class MessageTests(SynchronousTestCase):
             message = Message("T", b"x", properties={name: value})
             self.assertRaises(MessageIllegal, message.property_bytes, "ID")
 
+    def test_deliveryTime(self) -> None:
+        """A time of delivery is a number of ms, and no delay level stands beside it."""
+        message = Message("T", b"x", deliver_at_ms=5000)
+        self.assertEqual(message.properties["TIMER_DELIVER_MS"], "5000")
+        for time, level in ((-1, 0), (1.5, 0), (5000, 1)):
+            with self.assertRaises(MessageIllegal):
+                Message(
+                    "T",
+                    b"x",
+                    delay_level=level,
+                    deliver_at_ms=time,  # type: ignore[arg-type]
+                )
+
     def test_body(self) -> None:
         """A text is sent as UTF-8; anything else that is not bytes is refused."""
         self.assertEqual(Message("T", "grün").body, "grün".encode())
