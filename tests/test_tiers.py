@@ -113,11 +113,12 @@ TABLE: dict[str, set[str]] = {
     "client": BELOW_BROKER - {"store", "replication"},
     "broker": BELOW_BROKER,
     "workers": BELOW_BROKER | {"broker"},
-    "ranges": {"records", "wire", "routing", "blocking", "config", "files", "store"},
-    "arrow": {"records", "ranges"},
+    "ranges": {"records", "wire", "routing", "blocking", "config", "files", "store"}
+    | {"filtering"},
+    "arrow": {"records", "filtering", "ranges"},
     "metrics": BELOW_BROKER | {"broker", "nameserver", "client", "controller"},
     "spark": {"records", "wire", "routing", "blocking", "store", "files", "config"}
-    | {"ranges", "arrow"},
+    | {"ranges", "arrow", "filtering"},
     "export": {"spark", "ranges", "arrow", "records", "blocking", "files", "config"},
     "admin": BELOW_BROKER | {"blocking"},
     "console": BELOW_BROKER | {"blocking"},
@@ -283,12 +284,12 @@ class TierTests(SynchronousTestCase):
         self.assertEqual([sorted(circle) for circle in found], [["a", "b", "c"]])
 
     def test_exportAndSparkOfTheStore(self) -> None:
-        """Spark sees of the store nothing but its reader."""
+        """Exports see of the store nothing but its reader."""
         allowed = {"rocketbroker.store", "rocketbroker.store.reader.directory"}
         wrong = [
             name
             for package, _, names in modules()
-            if package == "spark"
+            if package in ("ranges", "arrow", "spark", "export")
             for name in names
             if name.startswith("rocketbroker.store")
             and name not in allowed

@@ -176,14 +176,16 @@ class StoreReader:
         count = min(queue.end - offset, ENTRY_BATCH_SIZE)
         return queue.entries(offset, count) if count > 0 else []
 
-    def entry_bytes(self, topic: str, queue_id: int, offset: int) -> bytes:
-        """A few entries from an offset on as they stand in the file; empty at the end.
+    def entry_bytes(
+        self, topic: str, queue_id: int, offset: int, most: int = FEW_ENTRIES
+    ) -> bytes:
+        """Some entries from an offset on as they stand in the file; empty at the end.
 
         @raise StoreError: the file cannot be read, or was removed meanwhile; one
             sentence.
         """
         queue = self._queue(topic, queue_id)
-        count = min(queue.end - offset, FEW_ENTRIES)
+        count = min(queue.end - offset, most)
         return queue.read(offset, count) if count > 0 else b""
 
     def row(self, kind: str, topic: str, queue_id: int, unit: int) -> FileSequence:
@@ -402,6 +404,26 @@ class StoreReader:
                 records.append(data)
                 total += size
         return Piece(records, at)
+
+    def log_bytes(self, position: int, size: int) -> bytes:
+        """Bytes of one file of the log, whatever they are.
+
+        @raise StoreError: they are not there, or cannot be read; the rest of a
+            sentence.
+        """
+        try:
+            segment = self._find(position)
+        except Broken as error:
+            raise StoreError(str(error)) from None
+        end = segment.end
+        if self._positions is not None:
+            end = min(end, self._positions.view[PUBLISHED])
+        if position + size > end:
+            raise StoreError("the log ends")
+        data = segment.pread(size, position - segment.start)
+        if why := self.why_unread(position, size):
+            raise StoreError(why)
+        return data
 
     def record(self, position: int, size: int) -> bytes:
         """One record, checked.

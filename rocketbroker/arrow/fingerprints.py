@@ -1,0 +1,57 @@
+# -*- test-case-name: tests.arrow.test_fingerprints -*-
+"""What tells a message from another one at the same offset.
+
+Topics have no id: one that was deleted and created again looks like the old one. So
+whoever remembers an offset remembers, too, when a message beside it was stored and what
+its id is. C{docs/facts/spark.md 5}.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocketbroker.arrow.checking import opened
+from rocketbroker.arrow.columns import NATIVE, chosen
+from rocketbroker.arrow.decoding import Decoder
+from rocketbroker.arrow.layout import EMPTY, Layout, lay_out
+from rocketbroker.ranges.origins import EVERYTHING, DataLoss, Origin
+from rocketbroker.ranges.ranges import Queue, Range
+
+
+class Fingerprint(NamedTuple):
+    """The store time (ms since 1970) and the id of one message."""
+
+    store_ms: int
+    message_id: str
+
+
+def fingerprint_at(origin: Origin, queue: Queue, offset: int) -> Fingerprint:
+    """The fingerprint of the message at an offset.
+
+    @raise DataLoss: it is not there.
+    """
+    layout = first_messages(origin, Range(queue, offset, offset + 1))
+    if layout.size == 0:
+        raise DataLoss(f"the message {offset} of {queue} is gone")
+    return fingerprint_of(layout, 0, queue.broker)
+
+
+def fingerprint_of(layout: Layout, row: int, broker: str) -> Fingerprint:
+    """The fingerprint of a message.
+
+    @param row: which one of these.
+    @param broker: the name of its broker.
+    """
+    decoder = Decoder(chosen(["msgId"], NATIVE), broker, False)
+    (batch,) = decoder.batches(layout.rows(row, row + 1))
+    return Fingerprint(int(layout.store_ms[row]), batch.column("msgId")[0].as_py())
+
+
+def first_messages(origin: Origin, wanted: Range) -> Layout:
+    """The first messages of a range, as many as come at once."""
+    for piece, layout in opened(origin.pieces(wanted, EVERYTHING)):
+        if layout is not None:
+            return layout
+        if not piece.lost and piece.records:
+            return lay_out(piece.records)
+    return EMPTY

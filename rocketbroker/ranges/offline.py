@@ -1,0 +1,211 @@
+# -*- test-case-name: tests.ranges.test_offline -*-
+"""Messages out of a store's files, without a broker or beside one.
+
+The files do not say what their broker is called; option C{brokerName} does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, final
+
+from rocketbroker.errors import ConfigurationError, StoreError, TopicNotExist
+from rocketbroker.files.disk import Disk
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.origins import Filter, Piece, Places
+from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.records.names import is_system_topic
+from rocketbroker.store.reader.directory import StoreReader
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+#: An entry of a queue, as in C{docs/facts/store.md} 7.1.
+ENTRY: Final = [("position", ">i8"), ("size", ">i4"), ("tag_code", ">i8")]
+
+#: What one step takes at most, record by record, in bytes.
+PIECE_BYTES: Final = 4 << 20
+
+#: What one step takes at most otherwise: entries, and bytes of the log; the bytes
+#: between records of one queue, which are those of others, are read with them up to so
+#: many, which costs less than a call for each.
+ENTRIES: Final = 16_384
+SPAN: Final = 16 << 20
+GAP: Final = 16 << 10
+
+
+@final
+class StoreOrigin:
+    """Provides L{rocketbroker.ranges.origins.Origin} over a store's directory."""
+
+    def __init__(
+        self, options: ReadOptions, files: IFiles | None = None, step: int = SPAN
+    ) -> None:
+        """
+        @param files: where the store is, if not on the disk.
+        @param step: how many bytes of the log are read in one step, at most.
+        @raise StoreError: there is none.
+        """
+        self._options = options
+        self._step = step
+        self._files = Disk() if files is None else files
+        self._reader = StoreReader(self._files, options.store)
+
+    def topics(self) -> list[str]:
+        """See L{Origin.topics}; one is named after the broker."""
+        return sorted(
+            topic
+            for topic in self._reader.topics()
+            if topic != self._options.broker_name and not is_system_topic(topic)
+        )
+
+    def queues(self, topic: str) -> list[Queue]:
+        """See L{Origin.queues}."""
+        broker = self._options.broker_name
+        found = [Queue(topic, broker, each) for each in self._reader.queues(topic)]
+        if not found:
+            raise TopicNotExist(f"{self._options.store} holds no queue of {topic}")
+        return found
+
+    def bounds(self, queue: Queue) -> tuple[int, int]:
+        """See L{Origin.bounds}."""
+        topic, queue_id = queue.topic, queue.queue_id
+        return (
+            self._reader.min_offset(topic, queue_id),
+            self._reader.max_offset(topic, queue_id),
+        )
+
+    def offset_at(self, queue: Queue, ms: int) -> int:
+        """See L{Origin.offset_at}."""
+        return self._reader.offset_by_time(queue.topic, queue.queue_id, ms)
+
+    def group_offset(self, queue: Queue, group: str) -> int | None:
+        """See L{Origin.group_offset}."""
+        raise ConfigurationError(f"a store's files do not say where {group} goes on")
+
+    def pieces(self, wanted: Range, chosen: Filter) -> Iterator[Piece]:
+        """See L{Origin.pieces}.
+
+        A record that cannot be read is lost, and so said; what follows it is read.
+        """
+        queue = wanted.queue
+        first, end = self.bounds(queue)
+        if end < wanted.until:
+            # Messages came since the files were opened.
+            self._reader.close()
+            self._reader = StoreReader(self._files, self._options.store)
+            first, end = self.bounds(queue)
+        position = wanted.start
+        if position < first:
+            until = min(first, wanted.until)
+            yield Piece(b"", position, until, f"{queue} begins at {first}")
+            position = until
+        readable = min(end, wanted.until)
+        while position < readable:
+            piece = self._gathered(queue, position, readable)
+            if piece is not None:
+                yield piece
+                position = piece.until
+                continue
+            for piece in self._one_by_one(queue, position, readable):
+                yield piece
+                position = piece.until
+                if not piece.lost:
+                    break
+        if position < wanted.until:
+            yield Piece(b"", position, wanted.until, f"{queue} ends at {end}")
+
+    def _one_by_one(self, queue: Queue, position: int, until: int) -> Iterator[Piece]:
+        """Each record looked at by itself."""
+        while position < until:
+            try:
+                found = self._reader.read(
+                    queue.topic, queue.queue_id, position, until, PIECE_BYTES
+                )
+            except StoreError as error:
+                yield Piece(b"", position, position + 1, str(error))
+                position += 1
+                continue
+            yield Piece(b"".join(found.records), position, found.next_offset, "")
+            position = found.next_offset
+
+    def _gathered(self, queue: Queue, start: int, until: int) -> Piece | None:
+        """Many records at once; None if their entries or the log are not as usual."""
+        import numpy as np
+
+        topic, queue_id = queue.topic, queue.queue_id
+        count, before = min(until - start, ENTRIES), b""
+        try:
+            if start > self._reader.min_offset(topic, queue_id):
+                before = self._reader.entry_bytes(topic, queue_id, start - 1, 1)
+            data = self._reader.entry_bytes(topic, queue_id, start, count)
+        except StoreError:
+            return None
+        entries = np.frombuffer(data, ENTRY)
+        positions = entries["position"].astype(np.int64)
+        sizes = entries["size"].astype(np.int32)
+        ends = positions + sizes
+        if (
+            not len(entries)
+            or (sizes <= 0).any()
+            or (positions[1:] < ends[:-1]).any()
+            or (np.frombuffer(before, ENTRY)["position"] == positions[0]).any()
+        ):
+            return None
+        starts, places = spans(positions, ends, self._reader.log.size)
+        if starts[-1] + sizes[-1] > self._step:
+            used = int(np.searchsorted(starts + sizes, self._step, "right"))
+            used = max(1, used)
+            starts, sizes, positions = starts[:used], sizes[:used], positions[:used]
+            ends, places = ends[:used], places[places < used]
+        froms, tos = positions[places].tolist(), ends[[*places[1:] - 1, -1]].tolist()
+        try:
+            parts = [
+                self._reader.log_bytes(first, last - first)
+                for first, last in zip(froms, tos, strict=True)
+            ]
+        except StoreError:
+            return None
+        until = start + len(starts)
+        return Piece(
+            parts[0] if len(parts) == 1 else b"".join(parts),
+            start,
+            until,
+            "",
+            Places(
+                starts,
+                sizes,
+                positions,
+                lambda: self._one_by_one(queue, start, until),
+            ),
+        )
+
+    def close(self) -> None:
+        """See L{Origin.close}."""
+        self._reader.close()
+
+
+def spans(
+    positions: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], file_size: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How to read records in few calls.
+
+    A span ends where the next record is more than L{GAP} bytes away, or in another
+    file of the log.
+
+    @param positions: where records begin in the log, ascending.
+    @param ends: where they end.
+    @return: where each record begins in the bytes of all spans, one after the other;
+        and the numbers of the records with which spans begin.
+    """
+    import numpy as np
+
+    gaps = positions[1:] - ends[:-1]
+    files = positions // file_size
+    apart = (gaps > GAP) | (files[1:] != files[:-1])
+    between = np.where(apart, 0, gaps)
+    steps = ends[:-1] - positions[:-1] + between
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(steps)])
+    return starts, np.concatenate([np.zeros(1, np.int64), np.flatnonzero(apart) + 1])

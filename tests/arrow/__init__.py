@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.arrow -*-
+"""Tests of rocketbroker.arrow."""

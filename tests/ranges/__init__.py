@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.ranges -*-
+"""Tests of rocketbroker.ranges."""
