@@ -10,17 +10,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-import time
-from typing import TYPE_CHECKING
 
 import click
 
 from rocketbroker.admin.lazycommands import CUT_OFF, LazyCommands, Place, drop_output
 from rocketbroker.admin.rows import OutputError, flush
-from rocketbroker.errors import ConfigurationError, RocketbrokerError
-
-if TYPE_CHECKING:
-    from rocketbroker.export.progress import Display
+from rocketbroker.errors import RocketbrokerError
 
 #: The exit status of a program that was interrupted (128 + SIGINT).
 INTERRUPTED = 130
@@ -65,6 +60,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         "doctor": Place(
             "rocketbroker.admin.verbs.doctor:doctor",
             "Look for what is wrong, and say what to do.",
+        ),
+        "export": Place(
+            "rocketbroker.app.exportcommands:export",
+            "Topics as Parquet files, written by Spark.",
         ),
         "kv": Place(
             "rocketbroker.admin.verbs.kv:kv",
@@ -195,92 +194,6 @@ def standalone(
         log_file, log_level, log_format, log_rotate_bytes, log_keep
     )
     sys.exit(run_standalone(flags, log))
-
-
-@command.group()
-def export() -> None:
-    """Topics as Parquet files, written by Spark."""
-
-
-@export.command("run")
-@click.argument("topic")
-@click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="Read from brokers.")
-@click.option("--store", metavar="DIR", help="Read a store's files, without a broker.")
-@click.option(
-    "--to", "root", required=True, metavar="DIR", help="The export's directory."
-)
-@click.option(
-    "--cores", default=0, metavar="N", help="Tasks at once. [default: all cores]"
-)
-@click.option(
-    "--broker-name",
-    default="local",
-    show_default=True,
-    metavar="NAME",
-    help="With --store: what its broker is called.",
-)
-@click.option(
-    "--allow-data-loss",
-    is_flag=True,
-    help="Go on where messages were deleted before they were exported.",
-)
-def export_run(
-    topic: str,
-    namesrv: str | None,
-    store: str | None,
-    root: str,
-    cores: int,
-    broker_name: str,
-    allow_data_loss: bool,
-) -> None:
-    """Export the new messages of TOPIC.
-
-    Each message is exported exactly once: a run goes on where the last one ended, and
-    carries out again what a run that died left unfinished.
-
-    \b
-    Exit status: 0 done, 3 nothing new, 4 data loss, 5 verification failed,
-    1 anything else, with one sentence.
-    """
-    if bool(namesrv) == bool(store):
-        raise click.UsageError("one of --namesrv and --store is needed")
-    given = {"subscribe": topic, "brokerName": broker_name}
-    given |= {"nameServer": namesrv} if namesrv else {"store": store or ""}
-    given["failOnDataLoss"] = "false" if allow_data_loss else "true"
-    sys.exit(run_export(given, root, cores or os.cpu_count() or 1))
-
-
-def run_export(given: dict[str, str], root: str, cores: int) -> int:
-    """Run an export; its exit status."""
-    import logging
-
-    try:
-        from rocketbroker.export.runs import Job, Run, SparkCopying, check_root
-        from rocketbroker.files.disk import Disk
-        from rocketbroker.spark.options import parse_options
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{error.name} is not installed: pip install 'rocketbroker[spark]'"
-        ) from error
-    options = parse_options(given)
-    if len(options.topics) != 1:
-        raise ConfigurationError("an export is of one topic")
-    job = Job(options, check_root(root), cores)
-    # PySpark logs an interrupt in the middle of a call to the JVM, with two traces.
-    logging.getLogger().addHandler(logging.NullHandler())
-    wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock
-    return Run(Disk(), SparkCopying(), display(), wall_ms, job).run()
-
-
-def display() -> Display:
-    """The display of progress: a bar on a terminal, else lines."""
-    from rocketbroker.export.progress import BarDisplay, LineDisplay
-
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        return BarDisplay(Console())
-    return LineDisplay(sys.stdout, time.monotonic)
 
 
 def open_streams() -> None:

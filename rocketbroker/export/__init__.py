@@ -1,12 +1,19 @@
 # -*- test-case-name: tests.export -*-
 """Topics as Parquet files: each message once, also over crashes.
 
-- L{runs<rocketbroker.export.runs>}: one run: lease, plan, Spark job, commit.
+- L{runs<rocketbroker.export.runs>}: one run: lease, plan, copies, commit.
 - L{planning<rocketbroker.export.planning>}: what a run covers.
 - L{plans<rocketbroker.export.plans>}: plans as values and as JSON.
-- L{ledger<rocketbroker.export.ledger>}: what an export directory knows of itself.
+- L{storage<rocketbroker.export.storage>}: the place where an export lies: a directory;
+  L{arrow_storage<rocketbroker.export.arrow_storage>}: a store, as S3;
+  L{open_storage<rocketbroker.export.open_storage>}: the one that an address names.
+- L{ledger<rocketbroker.export.ledger>}: what an export knows of itself.
+- L{starting<rocketbroker.export.starting>}: reads that begin where an export ended.
 - L{copying<rocketbroker.export.copying>}: the tasks that read and write.
+- L{spark_jobs<rocketbroker.export.spark_jobs>}: Spark, which runs them.
 - L{parquet<rocketbroker.export.parquet>}: one Parquet file, written and checked.
-- L{checksums<rocketbroker.export.checksums>}: CRC-32C.
+- L{history<rocketbroker.export.history>}: the ledger for those who only look.
+- L{verify<rocketbroker.export.verify>}: whether files and source are what it says.
+- L{sentences<rocketbroker.export.sentences>}: errors on one line.
 - L{progress<rocketbroker.export.progress>}: how far it is.
 """

@@ -1,14 +1,14 @@
 # -*- test-case-name: tests.export.test_copying -*-
-"""The copy lane: Spark tasks that read ranges and write their own Parquet files.
+"""The copy lane: tasks that read ranges and write their own Parquet files.
 
 Rows that go from Python through the JVM into Spark's own Parquet writer cost three
-times as much as writing them where they are (C{docs/facts/spark.md 1}). So the
-partitions of this data source are files of a plan; reading a partition copies them,
-with the reader and decoder of the data source C{rocketmq}, and what Spark gets are
-manifest rows, one for each file, as JSON.
+times as much as writing them where they are (C{docs/facts/spark.md 1}). So a task gets
+files of a plan and copies them, with the reader and decoder of the data source
+C{rocketmq}, and what it gives back are manifest rows, one for each file.
 
 A failure that another attempt cannot cure (messages gone, counts wrong) is a row too:
-Spark shall not try it four times and bury the reason in a trace of the JVM.
+Spark shall not try it four times and bury the reason in a trace of the JVM. Any other
+is one sentence, for the same reason.
 """
 
 from __future__ import annotations
@@ -16,28 +16,41 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+import attrs
 
-from rocketbroker.export.plans import FileTask, groups, read_plan
-from rocketbroker.spark.columns import NATIVE
-from rocketbroker.spark.options import ReadOptions, parse_options
+from rocketbroker.errors import ConfigurationError, RocketbrokerError
+from rocketbroker.export.plans import (
+    FileTask,
+    Mark,
+    hole_json,
+    mark_json,
+    queue_json,
+    queue_range,
+    row_parts,
+)
+from rocketbroker.export.progress import Done
+from rocketbroker.export.sentences import sentence
+from rocketbroker.export.storage import Storage
+from rocketbroker.ranges.open_origins import shared_origin
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.origins import Origin
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-    from rocketbroker.spark.origins import Origin
-
-#: Options of this source; all others are those of C{rocketmq}.
-ROOT: Final = "root"
-PLAN: Final = "plan"
-TASKS: Final = "tasks"
-PROGRESS: Final = "progress"
+    from rocketbroker.arrow.columns import Columns
+    from rocketbroker.arrow.decoding import Decoder
+    from rocketbroker.arrow.layout import Layout
+    from rocketbroker.export.parquet import ParquetFile
+    from rocketbroker.ranges.ranges import Range
 
 #: Which columns files have, and in which form; a new number for each change.
 SCHEMA_ID: Final = 1
+
+#: Columns that all files have, whatever is chosen: which message a row is, and what
+#: C{queueDigest} covers.
+ALWAYS: Final = ("brokerName", "queueId", "queueOffset", "bodyCRC")
 
 #: A task says this often how far it is.
 REPORT_SECONDS: Final = 0.2
@@ -47,70 +60,85 @@ LOSS: Final = "loss"
 MISMATCH: Final = "mismatch"
 
 
+class CopyFailed(RocketbrokerError):
+    """A file could not be copied; another attempt may succeed. One sentence."""
+
+
 @final
-class CopyPartition(InputPartition):
-    """The files that one task writes.
+@attrs.frozen
+class Copier:
+    """What a task does; picklable.
 
-    @ivar value: number of the task and its files.
+    @ivar storage: where the files go.
+    @ivar options: where the messages come from, and how they are read.
+    @ivar progress: a directory of this machine for how far tasks are; empty: none.
+    @ivar tally: gets how much each finished file is.
+    @ivar origins: opens where the messages come from.
     """
 
-    def __init__(self, number: int, files: list[FileTask]) -> None:
-        super().__init__((number, files))
+    storage: Storage
+    options: ReadOptions
+    progress: str = ""
+    tally: Tally | None = None
+    origins: Callable[[ReadOptions], Origin] = shared_origin
 
+    def __call__(self, task: tuple[int, Sequence[FileTask]]) -> list[dict[str, Any]]:
+        """Copy files.
 
-class CopySource(DataSource):
-    """The data source C{format("rocketmq_export")}, internal to the export."""
-
-    @classmethod
-    def name(cls) -> str:
-        """See C{DataSource.name}."""
-        return "rocketmq_export"
-
-    def schema(self) -> str:
-        """See C{DataSource.schema}."""
-        return "row string"
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """See C{DataSource.reader}."""
-        given = {name.lower(): value for name, value in self.options.items()}
-        own = {name: given.pop(name) for name in (ROOT, PLAN, TASKS, PROGRESS)}
-        return CopyReader(parse_options(given), own)
-
-
-class CopyReader(DataSourceReader):
-    """Carries out a plan.
-
-    @ivar options: how to read.
-    """
-
-    def __init__(self, options: ReadOptions, own: dict[str, str]) -> None:
-        self.options = options
-        self._own = own
-
-    def partitions(self) -> list[InputPartition]:
-        """See C{DataSourceReader.partitions}."""
-        with open(self._own[PLAN], "rb") as file:
-            plan = read_plan(file.read())
-        tasks = groups(plan.files, int(self._own[TASKS]))
-        return [CopyPartition(number, files) for number, files in enumerate(tasks)]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """See C{DataSourceReader.read}: one row for each file that was written."""
-        import pyarrow as pa
-
-        from rocketbroker.spark.open_origins import shared_origin
-
-        if partition.value is None:
-            return
-        number, files = partition.value
-        report = Report(os.path.join(self._own[PROGRESS], f"{number}.json"))
-        origin = shared_origin(self.options)
-        for task in files:
-            row = copy(origin, self._own[ROOT], task, self.options, report)
+        @param task: its number, and its files.
+        @return: a manifest row for each; where there is a failure, up to it.
+        @raise CopyFailed: another attempt may succeed.
+        """
+        number, files = task
+        path = os.path.join(self.progress, f"{number}.json")
+        report = Report(path if self.progress else "")
+        rows = []
+        for file in files:
+            try:
+                origin = self.origins(self.options)
+                row = copy(origin, self.storage, file, self.options, report)
+            except Exception as error:
+                where = self.storage.where(file.path)
+                raise CopyFailed(f"{where}: {sentence(error)}") from error
             report.file_done(row.get("bytes", 0))
-            yield pa.record_batch({"row": [json.dumps(row)]})
+            rows.append(row)
             if "failure" in row:
-                return
+                break
+            if self.tally is not None:
+                self.tally.add(Done(row["rows"], row["bytes"], 1))
+        return rows
+
+
+class Tally(Protocol):
+    """Sums up."""
+
+    def add(self, term: Done) -> None:
+        """Add to the sum."""
+
+
+class Copying(Protocol):
+    """Carries out copies: Spark, or the double of the tests."""
+
+    def run(
+        self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
+    ) -> list[dict[str, Any]]:
+        """Copy files; their manifest rows, or those of failures.
+
+        @raise JobFailed: another run may succeed.
+        """
+
+    def done(self) -> Done:
+        """How much of it is done; asked by another thread."""
+
+    def abandon(self) -> None:
+        """Leave what was started to itself: the process has been interrupted."""
+
+    def close(self) -> None:
+        """Stop what was started."""
+
+
+class JobFailed(RocketbrokerError):
+    """A plan could not be carried out; another run may. One sentence."""
 
 
 @final
@@ -120,6 +148,9 @@ class Report:
     def __init__(
         self, path: str, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
+        """
+        @param path: the file; empty for none.
+        """
         self._path = path
         self._monotonic = monotonic
         self._due = 0.0
@@ -148,6 +179,8 @@ class Report:
     def _write(self) -> None:
         """Nobody depends on it: a directory that is gone stops no task."""
         words = [self._rows, self._bytes + self._written, self._files]
+        if not self._path:
+            return
         try:
             with open(self._path + ".tmp", "w", encoding="ascii") as file:
                 json.dump(words, file)
@@ -158,116 +191,192 @@ class Report:
 
 
 def copy(
-    origin: Origin, root: str, task: FileTask, options: ReadOptions, report: Report
+    origin: Origin,
+    storage: Storage,
+    task: FileTask,
+    options: ReadOptions,
+    report: Report,
 ) -> dict[str, Any]:
     """Copy the messages of one file; its manifest row, or that of its failure."""
     from rocketbroker.export.parquet import FileMismatch
+    from rocketbroker.ranges.origins import CountMismatch, DataLoss
     from rocketbroker.records.malformed import Malformed
-    from rocketbroker.spark.origins import CountMismatch, DataLoss
 
     try:
-        row = finished_row(root, task)
+        row = finished_row(storage, task, options)
         if row is None:
-            row = write_file(origin, root, task, options, report)
+            row = write_file(origin, storage, task, options, report)
         else:
             report.more(row["rows"], row["bytes"])
-    except DataLoss as error:
+    except (DataLoss, CountMismatch, Malformed) as error:
         return {"path": task.path, "failure": LOSS, "reason": str(error)}
-    except (CountMismatch, Malformed, FileMismatch) as error:
+    except FileMismatch as error:
         return {"path": task.path, "failure": MISMATCH, "reason": str(error)}
     return row
 
 
-def finished_row(root: str, task: FileTask) -> dict[str, Any] | None:
+def finished_row(
+    storage: Storage, task: FileTask, options: ReadOptions
+) -> dict[str, Any] | None:
     """The manifest row of a file that a run which died has finished, None if none."""
     from rocketbroker.export.parquet import (
         FileMismatch,
         check_file,
         file_checksum,
         read_footer,
-        remove_drafts,
     )
 
-    path = os.path.join(root, task.path)
-    remove_drafts(path)
-    row = read_footer(path)
-    if row is None or not row.items() >= identity(task).items():
+    storage.remove_drafts(task.path)
+    row = read_footer(storage, task.path)
+    if row is None or not is_of(row, task, options):
         return None
-    size, crc = file_checksum(path)
+    size, crc = file_checksum(storage, task.path)
     row = {**row, "bytes": size, "fileCrc32c": crc}
     try:
-        check_file(root, row)
+        check_file(storage, row)
     except (FileMismatch, KeyError, TypeError):
         return None
     return row
 
 
-def identity(task: FileTask) -> dict[str, Any]:
-    """The identity of a file."""
-    queue = task.wanted.queue
+def file_columns(options: ReadOptions) -> Columns:
+    """The columns of an export's files: those chosen and L{ALWAYS}, in usual order.
+
+    @raise ConfigurationError: one does not exist, or is not RocketMQ's own.
+    """
+    from rocketbroker.arrow.columns import NATIVE, columns_of
+
+    if options.columns != "native":
+        raise ConfigurationError("an export has RocketMQ's own columns, not Kafka's")
+    wanted = {*columns_of(options), *ALWAYS}
+    return {name: column for name, column in NATIVE.items() if name in wanted}
+
+
+def identity(task: FileTask, options: ReadOptions) -> dict[str, Any]:
+    """The identity of a file; it names its columns where these are not all."""
+    chosen = {"columns": list(file_columns(options))} if options.select else {}
     return {
+        **chosen,
         "path": task.path,
-        "topic": queue.topic,
-        "brokerName": queue.broker,
-        "queueId": queue.queue_id,
-        "from": task.wanted.start,
-        "until": task.wanted.until,
+        "topic": task.wanted[0].queue.topic,
+        "groupRows": task.group_rows,
         "schema": SCHEMA_ID,
     }
 
 
+def is_of(row: Mapping[str, Any], task: FileTask, options: ReadOptions) -> bool:
+    """Whether a manifest row is that of a file, with the same ranges and columns."""
+    wanted = {"columns": None, **identity(task, options)}
+    return all(row.get(name) == value for name, value in wanted.items()) and [
+        queue_range(task.wanted[0].queue.topic, part) for part in row_parts(row)
+    ] == list(task.wanted)
+
+
+def mark_of(layout: Layout, row: int, message_id: str) -> Mark:
+    """What tells a message of a layout from others."""
+    offset = int(layout.front["queue_offset"][row])
+    return Mark(offset, int(layout.store_ms[row]), message_id)
+
+
 def write_file(
-    origin: Origin, root: str, task: FileTask, options: ReadOptions, report: Report
+    origin: Origin,
+    storage: Storage,
+    task: FileTask,
+    options: ReadOptions,
+    report: Report,
 ) -> dict[str, Any]:
     """Read the messages of one file and write it.
 
-    @return: its manifest row. C{queueDigest} covers queue offset (u64) and CRC of the
-        stored body (u32) of each message, big-endian; C{bodyDigest} the bodies as they
-        are in the file, one after the other.
+    @return: its manifest row. C{queueDigest} of a range covers queue offset (u64) and
+        CRC of the stored body (u32) of each message, big-endian; C{bodyDigest} the
+        bodies as they are in the file, one after the other; 0 if they are not.
     @raise DataLoss: messages are gone.
     @raise CountMismatch: they are not those that the range must have.
     """
-    import numpy as np
-
-    from rocketbroker.export.checksums import crc32c
+    from rocketbroker.arrow.columns import NATIVE, arrow_schema
+    from rocketbroker.arrow.decoding import Decoder
     from rocketbroker.export.parquet import ParquetFile
-    from rocketbroker.spark.decoding import Decoder
-    from rocketbroker.spark.gathering import values_and_offsets
-    from rocketbroker.spark.reading import RangeReader
 
-    decoder = Decoder(tuple(NATIVE), task.wanted.queue.broker, options.decompress)
-    reader = RangeReader(origin, task.wanted, options)
-    file = ParquetFile(os.path.join(root, task.path), decoder.schema)
-    digest = np.dtype([("offset", ">u8"), ("crc", ">u4")])
-    queue_digest = body_digest = 0
-    times: list[int] = []
-    last_id = ""
+    columns = file_columns(options)
+    decoders = [
+        Decoder(
+            {**columns, "msgId": NATIVE["msgId"]},
+            wanted.queue.broker,
+            options.decompress,
+        )
+        for wanted in task.wanted
+    ]
+    file = ParquetFile(storage, task.path, arrow_schema(columns), task.group_rows)
+    body_digest = 0
+    parts: list[dict[str, Any]] = []
     try:
-        for layout in reader.layouts():
-            words = np.empty(layout.size, digest)
-            words["offset"] = layout.front["queue_offset"]
-            words["crc"] = layout.front["body_crc"]
-            queue_digest = crc32c(words.tobytes(), queue_digest)
-            times = [*times[:1], int(layout.store_ms[0]), int(layout.store_ms[-1])]
-            for batch in decoder.batches(layout):
-                bodies, _ = values_and_offsets(batch.column("body"))
-                body_digest = crc32c(bodies, body_digest)
-                last_id = batch.column("msgId")[-1].as_py()
-                file.write(batch)
-            report.more(layout.size, file.size)
+        for wanted, decoder in zip(task.wanted, decoders, strict=True):
+            part, body_digest = write_range(
+                origin, wanted, decoder, options, file, body_digest, report
+            )
+            parts.append(part)
         row = {
-            **identity(task),
-            "rows": reader.rows,
-            "firstStoreTimestamp": times[0] if times else -1,
-            "lastStoreTimestamp": times[-1] if times else -1,
-            "lastMsgId": last_id,
-            "queueDigest": queue_digest,
+            **identity(task, options),
+            "rows": sum(part["rows"] for part in parts),
+            "ranges": parts,
             "bodyDigest": body_digest,
-            "decodeErrors": decoder.undecodable,
-            "holes": [[hole.start, hole.until] for hole in reader.holes],
+            "decodeErrors": sum(decoder.undecodable for decoder in decoders),
         }
         size, crc = file.finish(row)
     except BaseException:
         file.abandon()
         raise
     return {**row, "bytes": size, "fileCrc32c": crc}
+
+
+def write_range(
+    origin: Origin,
+    wanted: Range,
+    decoder: Decoder,
+    options: ReadOptions,
+    file: ParquetFile,
+    body_digest: int,
+    report: Report,
+) -> tuple[dict[str, Any], int]:
+    """Read the messages of one range and write them into a file.
+
+    @param body_digest: that of the bodies before.
+    @return: the range's entry in the manifest row, and the digest with its bodies.
+    """
+    import numpy as np
+
+    from rocketbroker.arrow.gathering import values_and_offsets
+    from rocketbroker.arrow.reading import RangeReader
+    from rocketbroker.export.parquet import crc32c
+
+    reader = RangeReader(origin, wanted, options)
+    digest = np.dtype([("offset", ">u8"), ("crc", ">u4")])
+    queue_digest = 0
+    names = list(file_columns(options))
+    marks: list[Mark] = []
+    for layout in reader.layouts():
+        words = np.empty(layout.size, digest)
+        words["offset"] = layout.front["queue_offset"]
+        words["crc"] = layout.front["body_crc"]
+        queue_digest = crc32c(words.tobytes(), queue_digest)
+        batch = None
+        for batch in decoder.batches(layout):
+            if not marks:
+                marks.append(mark_of(layout, 0, batch.column("msgId")[0].as_py()))
+            if "body" in names:
+                bodies, _ = values_and_offsets(batch.column("body"))
+                body_digest = crc32c(bodies, body_digest)
+            file.write(batch.select(names))
+        if batch is not None:
+            last = mark_of(layout, -1, batch.column("msgId")[-1].as_py())
+            marks = [marks[0], last]
+        report.more(layout.size, file.size)
+    part = {
+        **queue_json(wanted),
+        "rows": reader.rows,
+        "first": mark_json(marks[0]) if marks else None,
+        "last": mark_json(marks[-1]) if marks else None,
+        "queueDigest": queue_digest,
+        "holes": [hole_json(hole) for hole in reader.holes],
+    }
+    return part, body_digest

@@ -2,7 +2,7 @@
 """The records of an export in its directory: C{ROOT/_rocketbroker/}.
 
     ==================  ========================================================
-    lease.json          locked by the run that writes here; says which that is
+    lease.json          held by the run that writes here; says which that is
     job.json            where the messages come from
     plans/N.json        what run N writes, put there before any data
     commits/N.json      what run N has written; the only truth
@@ -11,19 +11,16 @@
 
 A plan without a commit is I{pending}: its run died somewhere between, and the next run
 carries it out again, to the same files with the same rows. A commit is put there once
-and never changed. The lease is a lock that the kernel releases, so a run that died
-hinders no other. No file here ends in C{.parquet}. C{docs/facts/spark.md 8}.
+and never changed. No file here ends in C{.parquet}. C{docs/facts/spark.md 8}.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final, final
 
-from rocketbroker.errors import ConfigurationError, StoreError
+from rocketbroker.errors import StoreError
 from rocketbroker.export.plans import (
     VERSION,
     End,
@@ -34,52 +31,35 @@ from rocketbroker.export.plans import (
     read_ends,
     read_plan,
 )
-from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.spark.ranges import Queue
+from rocketbroker.export.storage import Lease, Storage
+from rocketbroker.ranges.ranges import Queue
 
 FOLDER: Final = "_rocketbroker"
 
 
 @final
 class Ledger:
-    """The ledger of one export directory."""
+    """The ledger of one export."""
 
-    def __init__(self, files: IFiles, root: str) -> None:
+    def __init__(self, storage: Storage) -> None:
         """
-        @param root: the export directory; made when the lease is taken.
+        @param storage: where the export lies.
         """
-        self._files = files
-        self._folder = os.path.join(root, FOLDER)
-        self._lease: IFile | None = None
+        self._storage = storage
+        self._lease: Lease | None = None
 
     def take_lease(self, holder: Mapping[str, Any]) -> None:
         """Become the only writer here.
 
         @param holder: the name of the writer, for people.
-        @raise ConfigurationError: somebody else does, or the directory cannot be
-            written; one sentence.
+        @raise ConfigurationError: see L{Storage.take_lease}.
         """
-        path = os.path.join(self._folder, "lease.json")
-        try:
-            for name in ("plans", "commits"):
-                self._make_folder(os.path.join(self._folder, name))
-            lease = self._files.open(path, create=True)
-        except OSError as error:
-            raise ConfigurationError(f"cannot write {path}: {error}") from None
-        if not lease.lock():
-            lease.close()
-            raise ConfigurationError(f"another export is writing here: {path}")
-        lease.truncate(0)
-        lease.pwrite(json.dumps(dict(holder)).encode("utf-8"), 0)
-        self._lease = lease
+        self._lease = self._storage.take_lease(f"{FOLDER}/lease.json", holder)
 
     def release(self) -> None:
         """Give the lease back; idempotent."""
         if self._lease is not None:
-            # The lock counts; its text is only for people.
-            with suppress(OSError):
-                self._lease.truncate(0)
-            self._lease.close()
+            self._lease.release()
             self._lease = None
 
     def last_commit(self) -> int:
@@ -96,9 +76,9 @@ class Ledger:
             return None
         path = self._path("plans", number)
         try:
-            return read_plan(self._files.read(path))
+            return read_plan(self._storage.read(path))
         except ValueError as error:
-            raise StoreError(f"{path}: {error}") from None
+            raise self._damaged(path, error) from None
 
     def ends(self) -> dict[Queue, End]:
         """Up to where each queue is exported.
@@ -110,17 +90,18 @@ class Ledger:
             return {}
         path = self._path("commits", number)
         try:
-            tree = json.loads(self._files.read(path))
+            tree = json.loads(self._storage.read(path))
             check_version(tree)
             return read_ends(tree["ends"])
         except (ValueError, KeyError) as error:
-            raise StoreError(f"{path}: {error}") from None
+            raise self._damaged(path, error) from None
 
     def write_plan(self, plan: Plan) -> None:
         """Put a plan there; its number must be the next one."""
         assert self._lease is not None
         assert plan.number == self.last_commit() + 1
-        self._put(self._path("plans", plan.number), plan_bytes(plan))
+        self._lease.check()
+        self._storage.put(self._path("plans", plan.number), plan_bytes(plan))
 
     def commit(
         self,
@@ -147,55 +128,36 @@ class Ledger:
             "ends": ends_json(ends),
         }
         path = self._path("commits", plan.number)
-        if self._files.exists(path):
-            raise StoreError(f"{path} exists already")
-        self._put(path, json.dumps(tree, indent=1).encode("utf-8"))
+        self._lease.check()
+        try:
+            self._storage.put_new(path, json.dumps(tree, indent=1).encode("utf-8"))
+        except FileExistsError as error:
+            raise StoreError(str(error)) from None
 
     def origin(self) -> str | None:
         """Where the messages here come from, None if nothing was exported yet."""
-        path = os.path.join(self._folder, "job.json")
-        if not self._files.exists(path):
+        path = f"{FOLDER}/job.json"
+        if not self._storage.exists(path):
             return None
         try:
-            return str(json.loads(self._files.read(path))["origin"])
+            return str(json.loads(self._storage.read(path))["origin"])
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{path}: {error}") from None
+            raise self._damaged(path, error) from None
 
     def set_origin(self, origin: str) -> None:
         """Remember where the messages here come from."""
         tree = {"version": VERSION, "origin": origin}
-        self._put(
-            os.path.join(self._folder, "job.json"), json.dumps(tree).encode("utf-8")
-        )
-
-    def _make_folder(self, folder: str) -> None:
-        """Make a directory and those above it, so that they outlive a crash."""
-        if self._files.is_dir(folder):
-            return
-        above = os.path.dirname(folder)
-        self._make_folder(above)
-        self._files.make_dirs(folder)
-        self._files.sync_dir(above)
+        self._storage.put(f"{FOLDER}/job.json", json.dumps(tree).encode("utf-8"))
 
     def _path(self, kind: str, number: int) -> str:
-        return os.path.join(self._folder, kind, f"{number:08d}.json")
+        return f"{FOLDER}/{kind}/{number:08d}.json"
 
     def _numbers(self, kind: str) -> list[int]:
         return [
             int(name.removesuffix(".json"))
-            for name in self._files.list(os.path.join(self._folder, kind))
+            for name in self._storage.list(f"{FOLDER}/{kind}")
             if name.endswith(".json") and name.removesuffix(".json").isdecimal()
         ]
 
-    def _put(self, path: str, content: bytes) -> None:
-        """Make a file whole, or not at all."""
-        draft = path + ".tmp"
-        file = self._files.open(draft, create=True)
-        try:
-            file.truncate(0)
-            file.pwrite(content, 0)
-            file.datasync()
-        finally:
-            file.close()
-        self._files.rename(draft, path)
-        self._files.sync_dir(os.path.dirname(path))
+    def _damaged(self, path: str, error: Exception) -> StoreError:
+        return StoreError(f"{self._storage.where(path)}: {error}")

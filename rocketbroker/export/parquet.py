@@ -1,28 +1,28 @@
 # -*- test-case-name: tests.export.test_parquet -*-
-"""One Parquet file: written under a private name, synced, renamed; and checked.
+"""One Parquet file: written and checked.
 
-Until the rename nothing has the final name, so no file with that name is ever torn. The
-footer carries the manifest row, so that a run which finds the file of one that died
-need not write it again.
+Nobody sees it before it is whole. The footer carries the manifest row, so that a run
+which finds the file of one that died need not write it again.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import uuid
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final, final
 
+import google_crc32c
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rocketbroker.arrow.gathering import values_and_offsets
 from rocketbroker.errors import RocketbrokerError
-from rocketbroker.export.checksums import crc32c
+from rocketbroker.export.plans import row_parts
+from rocketbroker.export.storage import Output, Storage
 
-#: A group of rows is closed at this size; readers hold one in memory.
-ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
+#: A group of rows is closed, too, behind the message whose body makes it this large:
+#: readers hold a group in memory, and a plan only guesses how large messages are.
+MAX_GROUP_BODIES: Final = 256 * 1024 * 1024
 
 COMPRESSION_LEVEL: Final = 3
 
@@ -49,6 +49,17 @@ class FileMismatch(RocketbrokerError):
     """A file has other content than it must have."""
 
 
+def crc32c(data: Any, value: int = 0) -> int:
+    """The CRC-32C (Castagnoli) of C{data}, the checksum that object stores use, too.
+
+    @param data: anything that has a buffer.
+    @param value: the CRC of what comes before.
+    """
+    if not len(data):
+        return value
+    return int(google_crc32c.extend(value, np.frombuffer(data, np.uint8)))
+
+
 @final
 class Sink:
     """A file that counts and checks what is written to it.
@@ -57,9 +68,8 @@ class Sink:
     @ivar crc: their CRC-32C.
     """
 
-    def __init__(self, path: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        self._handle = os.open(path, flags, 0o666)
+    def __init__(self, output: Output) -> None:
+        self._output = output
         self.closed = False
         self.size = 0
         self.crc = 0
@@ -72,8 +82,7 @@ class Sink:
             # An abandoned file; its writer still wants to write a footer.
             return size
         self.crc = crc32c(rest, self.crc)
-        while rest:
-            rest = rest[os.write(self._handle, rest) :]
+        self._output.write(rest)
         self.size += size
         return size
 
@@ -97,48 +106,53 @@ class Sink:
         return False
 
     def abandon(self) -> None:
-        """Close it, wanted by nobody; idempotent."""
-        if not self.closed:
-            self.closed = True
-            os.close(self._handle)
+        """Remove it, wanted by nobody; idempotent."""
+        self.closed = True
+        self._output.abandon()
 
     def close(self) -> None:
-        """Put everything on the disk; idempotent."""
-        if not self.closed:
-            self.closed = True
-            try:
-                os.fsync(self._handle)
-            finally:
-                os.close(self._handle)
+        """Nothing: it is finished by its owner."""
+
+    def finish(self) -> None:
+        """Give it its name."""
+        self.closed = True
+        self._output.finish()
 
 
 @final
 class ParquetFile:
     """A Parquet file that is being written.
 
-    @ivar path: its final name.
+    Its bytes depend on its rows, and not on the batches in which they come.
+
+    @ivar path: its name, below the root of the storage.
     """
 
-    def __init__(self, path: str, schema: Any) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        schema: Any,
+        group_rows: int,
+        max_bodies: int = MAX_GROUP_BODIES,
+    ) -> None:
+        """
+        @param group_rows: so many rows are in each row group but the last.
+        @param max_bodies: a group ends behind the message whose body makes it so large.
+        """
         self.path = path
-        folder, name = os.path.split(path)
-        make_folder(folder)
-        self._draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
-        self._sink = Sink(self._draft)
-        names = set(schema.names)
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._sink, "w"),
-            schema,
-            compression="zstd",
-            compression_level=COMPRESSION_LEVEL,
-            use_dictionary=[name for name in DICTIONARY if name in names],
-            column_encoding={
-                name: "DELTA_BINARY_PACKED" for name in DELTA if name in names
-            },
-            store_schema=False,
-        )
+        self._sink = Sink(storage.create(path))
+        try:
+            # It writes the first bytes at once.
+            self._writer = writer_to(self._sink, schema)
+        except BaseException:
+            self._sink.abandon()
+            raise
         self._schema = schema
         self._batches: list[Any] = []
+        self._group_rows = group_rows
+        self._max_bodies = max_bodies
+        self._rows = 0
         self._bytes = 0
 
     @property
@@ -148,19 +162,31 @@ class ParquetFile:
 
     def write(self, batch: Any) -> None:
         """Add rows."""
-        self._batches.append(batch)
-        self._bytes += batch.nbytes
-        if self._bytes >= ROW_GROUP_BYTES:
-            self._write_group()
+        ends = np.zeros(len(batch) + 1, np.int64)
+        if "body" in self._schema.names:
+            _, ends = values_and_offsets(batch.column("body"))
+        start = 0
+        while start < len(batch):
+            until = start + self._group_rows - self._rows
+            full = ends[start] + self._max_bodies - self._bytes
+            until = min(until, int(np.searchsorted(ends, full)), len(batch))
+            self._batches.append(batch.slice(start, until - start))
+            self._rows += until - start
+            self._bytes += int(ends[until] - ends[start])
+            start = until
+            if self._rows >= self._group_rows or self._bytes >= self._max_bodies:
+                self._write_group()
 
     def _write_group(self) -> None:
         if self._batches:
             table = pa.Table.from_batches(self._batches, self._schema)
+            # Pages end where chunks end.
+            table = table.combine_chunks()
             self._writer.write_table(table, row_group_size=max(1, len(table)))
-            self._batches, self._bytes = [], 0
+            self._batches, self._rows, self._bytes = [], 0, 0
 
     def finish(self, footer: dict[str, Any]) -> tuple[int, int]:
-        """Close it, put it on the disk and give it its name.
+        """Close it, put it there for good and give it its name.
 
         @param footer: its description in the footer.
         @return: its size and its CRC-32C.
@@ -168,9 +194,7 @@ class ParquetFile:
         self._write_group()
         self._writer.add_key_value_metadata({FOOTER_KEY: json.dumps(footer)})
         self._writer.close()
-        self._sink.close()
-        os.replace(self._draft, self.path)
-        sync_folder(os.path.dirname(self.path))
+        self._sink.finish()
         return self._sink.size, self._sink.crc
 
     def abandon(self) -> None:
@@ -178,73 +202,62 @@ class ParquetFile:
         self._batches = []
         self._sink.abandon()
         self._writer.close()
-        with suppress(FileNotFoundError):
-            os.remove(self._draft)
 
 
-def make_folder(folder: str) -> None:
-    """Make a directory and those above it, so that they outlive a loss of power."""
-    above = os.path.dirname(folder)
-    if above and not os.path.isdir(above):
-        make_folder(above)
-    try:
-        os.mkdir(folder)
-    except FileExistsError:
-        return
-    sync_folder(above or os.curdir)
+def writer_to(sink: Sink, schema: Any) -> Any:
+    """A writer with the encodings that suit messages."""
+    names = set(schema.names)
+    return pq.ParquetWriter(
+        pa.PythonFile(sink, "w"),
+        schema,
+        compression="zstd",
+        compression_level=COMPRESSION_LEVEL,
+        use_dictionary=[name for name in DICTIONARY if name in names],
+        column_encoding={
+            name: "DELTA_BINARY_PACKED" for name in DELTA if name in names
+        },
+        store_schema=False,
+    )
 
 
-def sync_folder(folder: str) -> None:
-    """Put a directory's entries on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def read_metadata(storage: Storage, path: str) -> Any:
+    """The metadata in a file's footer.
+
+    @raise OSError: the file cannot be read.
+    @raise pyarrow.ArrowInvalid: it is no Parquet file.
+    """
+    with storage.open(path) as file:
+        return pq.read_metadata(file)
 
 
-def remove_drafts(path: str) -> int:
-    """Remove the files that dead attempts left; return how many there were."""
-    folder, name = os.path.split(path)
-    left = [
-        draft
-        for draft in Path(folder).glob(".*.tmp")
-        if draft.name.startswith(f".{name}.")
-    ]
-    for draft in left:
-        draft.unlink(missing_ok=True)
-    return len(left)
-
-
-def read_footer(path: str) -> dict[str, Any] | None:
+def read_footer(storage: Storage, path: str) -> dict[str, Any] | None:
     """The manifest row in a file's footer; None if there is no such file, or none."""
     try:
-        metadata = pq.read_metadata(path).metadata or {}
+        metadata = read_metadata(storage, path).metadata or {}
         row = json.loads(metadata[FOOTER_KEY.encode("ascii")])
     except (OSError, pa.ArrowInvalid, KeyError, ValueError):
         return None
     return row if isinstance(row, dict) else None
 
 
-def file_checksum(path: str) -> tuple[int, int]:
+def file_checksum(storage: Storage, path: str) -> tuple[int, int]:
     """A file's size and its CRC-32C."""
     size = crc = 0
-    with open(path, "rb", buffering=0) as file:
+    with storage.open(path) as file:
         while data := file.read(READ_SIZE):
             size += len(data)
             crc = crc32c(data, crc)
     return size, crc
 
 
-def check_file(root: str, row: dict[str, Any]) -> None:
+def check_file(storage: Storage, row: dict[str, Any]) -> None:
     """See that a file is there and has the rows that its manifest row says.
 
     @raise FileMismatch: it has not, in one sentence.
     """
-    path = os.path.join(root, row["path"])
     try:
-        size = os.stat(path).st_size
-        footer = pq.read_metadata(path)
+        size = storage.size(row["path"])
+        footer = read_metadata(storage, row["path"])
     except (OSError, pa.ArrowInvalid) as error:
         raise FileMismatch(f"{row['path']} cannot be read: {error}") from None
     if size != row["bytes"]:
@@ -253,15 +266,19 @@ def check_file(root: str, row: dict[str, Any]) -> None:
         raise FileMismatch(
             f"{row['path']} has {footer.num_rows} rows, not {row['rows']}"
         )
-    missing = sum(until - start for start, until in row["holes"])
-    if row["rows"] != row["until"] - row["from"] - missing:
-        raise FileMismatch(
-            f"{row['path']} has {row['rows']} rows for the offsets from "
-            f"{row['from']} to {row['until']}"
-        )
+    parts = row_parts(row)
+    for part in parts:
+        missing = sum(hole["until"] - hole["from"] for hole in part["holes"])
+        if part["rows"] != part["until"] - part["from"] - missing:
+            raise FileMismatch(
+                f"{row['path']} has {part['rows']} rows for the offsets from "
+                f"{part['from']} to {part['until']}"
+            )
+    if row["rows"] != sum(part["rows"] for part in parts):
+        raise FileMismatch(f"{row['path']} has more or fewer rows than its ranges")
     bounds = offset_bounds(footer)
-    if bounds is not None and not row["holes"]:
-        expected = (row["from"], row["until"] - 1)
+    if bounds is not None and len(parts) == 1 and not parts[0]["holes"]:
+        expected = (parts[0]["from"], parts[0]["until"] - 1)
         if bounds != expected:
             raise FileMismatch(
                 f"{row['path']} holds the offsets {bounds[0]} to {bounds[1]}, not "

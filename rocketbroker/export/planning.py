@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import attrs
 
-from rocketbroker.export.plans import HOUR_MS, End, FileTask, Plan, file_path
-from rocketbroker.spark.decoding import Decoder
-from rocketbroker.spark.layout import EMPTY, Layout, lay_out
-from rocketbroker.spark.options import ReadOptions
-from rocketbroker.spark.origins import DataLoss, Origin
-from rocketbroker.spark.planning import resolve_queue
-from rocketbroker.spark.ranges import Queue, Range
+from rocketbroker.arrow.fingerprints import fingerprint_at, first_messages
+from rocketbroker.export.plans import HOUR_MS, End, FileTask, Lost, Plan, file_path
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.origins import DataLoss, Origin
+from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.ranges.resolving import ending_offset, resolve_queue
 
 #: How large a file becomes, about, before compression.
 TARGET_BYTES: Final = 128 * 1024 * 1024
@@ -30,33 +29,6 @@ MAX_ROWS: Final = 2_000_000
 
 #: So many messages are looked at to guess how large all of them are.
 SAMPLE: Final = 32
-
-
-class Seen(NamedTuple):
-    """The store time and the id of one message."""
-
-    store_ms: int
-    message_id: str
-
-
-def message_at(origin: Origin, queue: Queue, offset: int) -> Seen:
-    """The message at an offset.
-
-    @raise DataLoss: it is not there.
-    """
-    layout = sample(origin, Range(queue, offset, offset + 1))
-    if layout.size == 0:
-        raise DataLoss(f"the message {offset} of {queue} is gone")
-    (batch,) = Decoder(["msgId"], queue.broker, False).batches(layout.rows(0, 1))
-    return Seen(int(layout.store_ms[0]), batch.column("msgId")[0].as_py())
-
-
-def sample(origin: Origin, wanted: Range) -> Layout:
-    """The first messages of a range, as many as come at once."""
-    for piece in origin.pieces(wanted, "*"):
-        if not piece.lost and piece.records:
-            return lay_out(piece.records)
-    return EMPTY
 
 
 def start_of(
@@ -70,25 +42,26 @@ def start_of(
     """
     if end is None:
         return resolve_queue(origin, options, queue, now_ms), None
-    first, until = origin.bounds(queue)
+    first, until = bounds = origin.bounds(queue)
     if until < end.offset:
         raise DataLoss(
             f"TOPIC_RECREATED: {queue} ends at {until}, but was exported up to "
             f"{end.offset}; export into another directory"
         )
     if first < end.offset:
-        seen = message_at(origin, queue, end.offset - 1)
-        if seen != (end.store_ms, end.message_id):
+        seen = fingerprint_at(origin, queue, end.offset - 1)
+        if end.marks and seen != end.marks[0][1:]:
             raise DataLoss(
                 f"TOPIC_RECREATED: message {end.offset - 1} of {queue} is another one "
                 "than the one exported; export into another directory"
             )
+    until = min(until, ending_offset(origin, options, queue, bounds, now_ms))
     if first <= end.offset:
-        return Range(queue, end.offset, until), None
+        return Range(queue, end.offset, max(end.offset, until)), None
     gone = Range(queue, end.offset, first)
     if options.fail_on_data_loss:
         raise DataLoss(f"the messages {gone} were deleted before they were exported")
-    return Range(queue, first, until), gone
+    return Range(queue, first, max(first, until)), gone
 
 
 def cut_by_hour(origin: Origin, wanted: Range) -> Iterator[tuple[Range, int]]:
@@ -100,9 +73,9 @@ def cut_by_hour(origin: Origin, wanted: Range) -> Iterator[tuple[Range, int]]:
     @return: the parts, and a store time of each.
     """
     queue, position = wanted.queue, wanted.start
-    last_ms = message_at(origin, queue, wanted.until - 1).store_ms
+    last_ms = fingerprint_at(origin, queue, wanted.until - 1).store_ms
     while position < wanted.until:
-        store_ms = message_at(origin, queue, position).store_ms
+        store_ms = fingerprint_at(origin, queue, position).store_ms
         hour_end = (store_ms // HOUR_MS + 1) * HOUR_MS
         until = wanted.until
         if last_ms >= hour_end:
@@ -115,7 +88,7 @@ def cut_by_hour(origin: Origin, wanted: Range) -> Iterator[tuple[Range, int]]:
 def cut_by_size(origin: Origin, wanted: Range, target: int) -> Iterator[Range]:
     """The parts of a range that make files of about C{target} bytes each."""
     first = Range(wanted.queue, wanted.start, min(wanted.until, wanted.start + SAMPLE))
-    layout = sample(origin, first)
+    layout = first_messages(origin, first)
     average = max(1, len(layout.data) // max(1, layout.size))
     most = max(1, min(target // average, MAX_ROWS))
     number = -(-wanted.size // most)
@@ -144,19 +117,19 @@ def make_plan(
     """
     (topic,) = options.topics
     ranges: list[Range] = []
-    lost: list[Range] = []
+    lost: list[Lost] = []
     files: list[FileTask] = []
     first = attrs.evolve(options, ending="latest")
     for queue in origin.queues(topic):
         wanted, gone = start_of(origin, first, queue, ends.get(queue), now_ms)
         if gone is not None:
-            lost.append(gone)
+            lost.append(Lost(gone, f"{queue} begins at {wanted.start}"))
         if wanted.size <= 0:
             continue
         ranges.append(wanted)
         for part, store_ms in cut_by_hour(origin, wanted):
             for piece in cut_by_size(origin, part, target):
-                files.append(FileTask(file_path(piece, store_ms), piece))
+                files.append(FileTask(file_path([piece], store_ms), (piece,)))
     if not ranges:
         return None
     return Plan(number, topic, now_ms, tuple(ranges), tuple(files), tuple(lost))

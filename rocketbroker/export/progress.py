@@ -39,7 +39,12 @@ class Display(Protocol):
 def read_reports(folder: str) -> Done:
     """The sum of the tasks' own counts."""
     rows = size = files = 0
-    for name in os.listdir(folder):
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        # It has not begun, or is over.
+        names = []
+    for name in names:
         if not name.endswith(".json"):
             continue
         try:

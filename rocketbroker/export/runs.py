@@ -9,20 +9,18 @@ C{docs/facts/spark.md 8}.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, final
 
 import attrs
 
-from rocketbroker.errors import ConfigurationError, RocketbrokerError, StoreError
-from rocketbroker.export.copying import LOSS, CopySource
-from rocketbroker.export.ledger import FOLDER, Ledger
+from rocketbroker.errors import ConfigurationError, RocketbrokerError
+from rocketbroker.export.copying import LOSS, Copying
+from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.parquet import FileMismatch, check_file
 from rocketbroker.export.planning import TARGET_BYTES, make_plan
 from rocketbroker.export.plans import (
@@ -31,14 +29,16 @@ from rocketbroker.export.plans import (
     cover_problem,
     new_ends,
     queue_range,
+    row_parts,
 )
-from rocketbroker.export.progress import Display, Done, read_reports
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.export.progress import Display, Done
+from rocketbroker.export.sentences import sentence
+from rocketbroker.export.storage import Storage
+from rocketbroker.ranges.open_origins import open_origin
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.origins import DataLoss, Origin
+from rocketbroker.ranges.ranges import Queue
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.spark.open_origins import open_origin
-from rocketbroker.spark.options import ReadOptions
-from rocketbroker.spark.origins import DataLoss, Origin
-from rocketbroker.spark.ranges import Queue
 
 # Exit statuses.
 DONE: Final = 0
@@ -50,101 +50,17 @@ VERIFY_FAILED: Final = 5
 #: How often the bar moves.
 LOOK_SECONDS: Final = 0.2
 
-#: Tasks for each core: enough to even out, few enough that their start costs little.
-TASKS_PER_CORE: Final = 3
-
 
 @attrs.frozen
 class Job:
     """What to export.
 
     @ivar options: where from, and how; with exactly one topic.
-    @ivar root: the export directory.
-    @ivar cores: how many tasks run at once.
     @ivar target: how large a file becomes, about.
     """
 
     options: ReadOptions
-    root: str
-    cores: int
     target: int = TARGET_BYTES
-
-
-class JobFailed(RocketbrokerError):
-    """Spark could not carry out a plan; another run may."""
-
-
-class Copying(Protocol):
-    """Carries out a plan: L{SparkCopying}, or the double of the tests."""
-
-    def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
-        """The manifest rows of the plan's files.
-
-        @param progress: a directory where tasks say how far they are.
-        """
-
-    def abandon(self) -> None:
-        """Leave what was started to itself."""
-
-    def close(self) -> None:
-        """Stop what was started."""
-
-
-@final
-class SparkCopying:
-    """Lets Spark carry out plans; Spark starts with the first one."""
-
-    def __init__(self) -> None:
-        self._session: Any = None
-
-    def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
-        """See L{Copying.run}."""
-        from pyspark.errors import PySparkException
-
-        from rocketbroker.spark.sessions import local_session, reason
-
-        log = os.path.join(job.root, FOLDER, "spark.log")
-        if self._session is None:
-            self._session = local_session("rocketbroker export", job.cores, log)
-            self._session.dataSource.register(CopySource)
-        reader = self._session.read.format(CopySource.name())
-        for name, value in spark_options(job, plan, progress).items():
-            reader = reader.option(name, value)
-        try:
-            return [json.loads(row.row) for row in reader.load().collect()]
-        except PySparkException as error:
-            raise JobFailed(f"{reason(error)}; {log} says more") from error
-
-    def abandon(self) -> None:
-        """See L{Copying.abandon}."""
-        self._session = None
-
-    def close(self) -> None:
-        """See L{Copying.close}."""
-        if self._session is not None:
-            self._session.stop()
-            self._session = None
-
-
-def spark_options(job: Job, plan: Plan, progress: str) -> dict[str, str]:
-    """The options of the data source that carries out a plan."""
-    options = job.options
-    given = {
-        "root": job.root,
-        "plan": os.path.join(job.root, FOLDER, "plans", f"{plan.number:08d}.json"),
-        "tasks": str(job.cores * TASKS_PER_CORE),
-        "progress": progress,
-        "subscribe": plan.topic,
-        "brokerName": options.broker_name,
-        "failOnDataLoss": str(options.fail_on_data_loss).lower(),
-        "pullBatchSize": str(options.pull_batch_size),
-        "pullBytes": str(options.pull_bytes),
-        "pullConcurrency": str(options.pull_concurrency),
-        "pullTimeout": f"{options.pull_timeout_ms}ms",
-    }
-    if options.store:
-        return {**given, "store": os.path.abspath(options.store)}
-    return {**given, "nameServer": options.name_server}
 
 
 @final
@@ -153,20 +69,20 @@ class Run:
 
     def __init__(
         self,
-        files: IFiles,
+        storage: Storage,
         copying: Copying,
         display: Display,
         wall_ms: Callable[[], int],
         job: Job,
         origins: Callable[[ReadOptions], Origin] = open_origin,
     ) -> None:
-        self._files = files
+        self._storage = storage
         self._copying = copying
         self._display = display
         self._wall_ms = wall_ms
         self._job = job
         self._origins = origins
-        self._ledger = Ledger(files, job.root)
+        self._ledger = Ledger(storage)
 
     def run(self) -> int:
         """Do it.
@@ -192,7 +108,7 @@ class Run:
             display.say("verify failed", reason=error)
             return VERIFY_FAILED
         except (RocketbrokerError, OSError) as error:
-            display.say("failed", reason=error)
+            display.say("failed", reason=sentence(error))
             return FAILED
 
     def _under_lease(self) -> int:
@@ -231,9 +147,9 @@ class Run:
         now = {queue.broker for queue in origin.queues(topic)}
         if known and not known & now:
             raise ConfigurationError(
-                f"{job.root} holds {topic} of {', '.join(sorted(known))}, not of "
-                f"{', '.join(sorted(now))}; --broker-name says which broker a store "
-                "is of"
+                f"{self._storage.address} holds {topic} of "
+                f"{', '.join(sorted(known))}, not of {', '.join(sorted(now))}; "
+                "--broker-name says which broker a store is of"
             )
 
     def _new_plan(self) -> Plan | None:
@@ -253,7 +169,7 @@ class Run:
                 self._ledger.set_origin(origin_kind(job))
             self._ledger.write_plan(plan)
             for gone in plan.lost:
-                self._display.say("lost", messages=gone.size, range=gone)
+                self._display.say("lost", messages=gone.gone.size, range=gone.gone)
         return plan
 
     def _warn_of_missing(self, origin: Origin, ends: Mapping[Queue, End]) -> None:
@@ -273,24 +189,14 @@ class Run:
             queues=len(plan.ranges),
             files=len(plan.files),
         )
-        with self._progress_folder(plan) as folder, self._shown(plan, folder) as last:
-            rows = self._copying.run(self._job, plan, folder)
+        options = attrs.evolve(self._job.options, topics=(plan.topic,))
+        with self._shown(plan) as last:
+            rows = self._copying.run(self._storage, options, plan.files)
             last.append(done_of(rows))
         return sorted(rows, key=lambda row: str(row["path"]))
 
     @contextmanager
-    def _progress_folder(self, plan: Plan) -> Iterator[str]:
-        folder = os.path.join(
-            self._job.root, FOLDER, "progress", f"{plan.number:08d}-{os.getpid()}"
-        )
-        os.makedirs(folder, exist_ok=True)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
-
-    @contextmanager
-    def _shown(self, plan: Plan, folder: str) -> Iterator[list[Done]]:
+    def _shown(self, plan: Plan) -> Iterator[list[Done]]:
         """Show how far the tasks are, in a thread, and what is appended at the end.
 
         The job has the main thread, so that an interrupt ends it.
@@ -301,7 +207,7 @@ class Run:
 
         def look() -> None:
             while not over.wait(LOOK_SECONDS):
-                display.show(read_reports(folder))
+                display.show(self._copying.done())
 
         display.start(plan.rows, len(plan.files))
         watcher = Thread(target=look, name="progress", daemon=True)
@@ -328,13 +234,15 @@ class Run:
         written = [row["path"] for row in rows]
         if written != sorted(task.path for task in plan.files):
             return "the files written are not those of the plan"
-        covered = [queue_range(plan.topic, row) for row in rows]
+        covered = [
+            queue_range(plan.topic, part) for row in rows for part in row_parts(row)
+        ]
         problem = cover_problem(plan.ranges, covered)
         if problem is not None:
             return problem
         for row in rows:
             try:
-                check_file(self._job.root, row)
+                check_file(self._storage, row)
             except FileMismatch as error:
                 return str(error)
         return None
@@ -368,14 +276,3 @@ def done_of(rows: list[dict[str, Any]]) -> Done:
         sum(row["bytes"] for row in whole),
         len(whole),
     )
-
-
-def check_root(root: str) -> str:
-    """The export directory as Spark's tasks see it.
-
-    @raise StoreError: it is a file.
-    """
-    path = os.path.abspath(root)
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise StoreError(f"{path} is not a directory")
-    return path

@@ -15,28 +15,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+import attrs
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.spark.columns import check_columns, columns_of, ddl
-from rocketbroker.spark.options import ReadOptions, parse_options
-from rocketbroker.spark.ranges import Split, splits
+from rocketbroker.ranges.narrowing import Narrowing, narrow
+from rocketbroker.ranges.option_table import BATCH, STREAM
+from rocketbroker.ranges.options import ReadOptions, parse_options
+from rocketbroker.ranges.ranges import Range, splits
+from rocketbroker.spark.splits import SplitPartition, log_lost, read_split
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
-
-
-@final
-class SplitPartition(InputPartition):
-    """What one task reads.
-
-    @ivar value: its split.
-    """
-
-    def __init__(self, split: Split) -> None:
-        super().__init__(split)
 
 
 class RocketMQDataSource(DataSource):
@@ -49,18 +47,38 @@ class RocketMQDataSource(DataSource):
 
     def schema(self) -> str:
         """See C{DataSource.schema}."""
-        return ddl(columns_of(parse_options(self.options).columns))
+        from rocketbroker.arrow.columns import columns_of, ddl
+
+        return ddl(columns_of(parse_options(self.options, None)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """See C{DataSource.reader}; the schema is perhaps the user's own."""
-        options = parse_options(self.options)
-        wanted = [(field.name, field.dataType.simpleString()) for field in schema]
-        check_columns(wanted, columns_of(options.columns))
-        return RocketMQReader(options, tuple(name for name, _ in wanted))
+        options = parse_options(self.options, BATCH)
+        names = column_names(options, schema)
+        if not options.push_down:
+            return RocketMQReader(options, names)
+        if not hasattr(DataSourceReader, "pushFilters"):
+            raise ConfigurationError("pushDown=true needs PySpark 4.1 or newer")
+        return PushingReader(options, names)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """See C{DataSource.streamReader}; the schema is perhaps the user's own."""
+        from rocketbroker.spark.stream import RocketMQStreamReader
+
+        options = parse_options(self.options, STREAM)
+        return RocketMQStreamReader(options, column_names(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         """See C{DataSource.writer}."""
-        raise ConfigurationError("writing to RocketMQ is not supported yet")
+        from rocketbroker.spark.sink import make_sink
+
+        return make_sink(self.options, schema, overwrite, stream=False)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
+        """See C{DataSource.streamWriter}."""
+        from rocketbroker.spark.sink import make_sink
+
+        return make_sink(self.options, schema, overwrite, stream=True)
 
 
 class RocketMQReader(DataSourceReader):
@@ -68,40 +86,58 @@ class RocketMQReader(DataSourceReader):
 
     @ivar options: what it was told.
     @ivar columns: the columns to give, in order.
+    @ivar narrowing: what the query says of the messages it wants.
     """
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self.options = options
         self.columns = columns
+        self.narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
         """See C{DataSourceReader.partitions}: the ends are fixed here."""
-        from rocketbroker.spark.open_origins import open_origin
-        from rocketbroker.spark.planning import resolve
+        from rocketbroker.ranges.open_origins import open_origin
+        from rocketbroker.ranges.resolving import resolve
 
+        lost: list[Range] = []
         origin = open_origin(self.options)
         try:
-            ranges = resolve(origin, self.options, int(time.time() * 1000))
+            ranges = resolve(origin, self.options, int(time.time() * 1000), lost)
+            ranges = narrow(origin, ranges, self.narrowing)
         finally:
             origin.close()
+        log_lost(self.options, lost)
         least = self.options.least_partitions or os.cpu_count() or 1
         found = splits(ranges, least, self.options.max_records)
         return [SplitPartition(split) for split in found]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """See C{DataSourceReader.read}: yields Arrow record batches."""
-        from rocketbroker.spark.decoding import Decoder
-        from rocketbroker.spark.open_origins import shared_origin
-        from rocketbroker.spark.reading import RangeReader
+        return read_split(self.options, self.columns, partition.value)
 
-        # Spark makes a partition without a value where there are none.
-        split: Split | None = partition.value
-        if split is None:
-            return
-        origin = shared_origin(self.options)
-        for wanted in split.ranges:
-            decoder = Decoder(
-                self.columns, wanted.queue.broker, self.options.decompress
-            )
-            for layout in RangeReader(origin, wanted, self.options).layouts():
-                yield from decoder.batches(layout)
+
+class PushingReader(RocketMQReader):
+    """A batch read that takes filters of the query; with C{pushDown=true}."""
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:
+        """See C{DataSourceReader.pushFilters}; those left to Spark."""
+        from rocketbroker.spark.pushdown import PushedFilters
+
+        pushed = PushedFilters(filters)
+        self.narrowing = pushed.narrowing
+        if not self.options.filtered:
+            self.options = attrs.evolve(self.options, tags=pushed.tags)
+        return pushed.left
+
+
+def column_names(options: ReadOptions, schema: StructType) -> tuple[str, ...]:
+    """The names of the columns of a schema.
+
+    @raise ConfigurationError: there is no such column, or it is of another type.
+    """
+    from rocketbroker.arrow.columns import check_types, chosen, columns_of
+
+    wanted = [(field.name, field.dataType.simpleString()) for field in schema]
+    names = tuple(name for name, _ in wanted)
+    check_types(wanted, chosen(names, columns_of(options)))
+    return names

@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.admin.lazycommands import LazyCommands
-from rocketbroker.app.command import command, display, main, run_export
+from rocketbroker.app.command import command, main
+from rocketbroker.app.exportcommands import display, run_export
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.export.progress import LineDisplay
 
@@ -86,6 +87,13 @@ class CommandTests(SynchronousTestCase):
         """An export is of one topic."""
         result = self.call("export", "run", "a,b", "--store", "s", "--to", "d")
         self.assertIsInstance(result.exception, ConfigurationError)
+
+    def test_times(self) -> None:
+        """A time that is none is refused before anything begins."""
+        words = ("export", "run", "a", "--store", "s", "--to", "d", "--since", "soon")
+        result = self.call(*words)
+        self.assertIsInstance(result.exception, ConfigurationError)
+        self.assertIn("startingTimestamp='soon': is neither", str(result.exception))
 
     def test_noStore(self) -> None:
         """An export that cannot begin ends with 1 and one line."""

@@ -10,12 +10,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConfigurationError, StoreError
 from rocketbroker.export.ledger import Ledger
-from rocketbroker.export.plans import End, Plan
-from rocketbroker.spark.ranges import Queue, Range
+from rocketbroker.export.plans import End, Mark, Plan
+from rocketbroker.export.storage import DirectoryStorage
+from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.testing.files import MemoryDisk
 
 QUEUE = Queue("T", "b", 0)
-ENDS = {QUEUE: End(5, 6, "id")}
+ENDS = {QUEUE: End(5, (Mark(4, 6, "id"),))}
 ROW: dict[str, Any] = {"path": "p", "rows": 5}
 
 
@@ -30,10 +31,11 @@ class LedgerTests(SynchronousTestCase):
     def setUp(self) -> None:
         """An empty disk."""
         self.disk = MemoryDisk()
+        self.storage = DirectoryStorage(self.disk, "/lake/export")
 
     def ledger(self) -> Ledger:
         """The ledger, with the lease taken."""
-        made = Ledger(self.disk, "/lake/export")
+        made = Ledger(self.storage)
         made.take_lease({"pid": 1})
         self.addCleanup(made.release)
         return made
@@ -67,6 +69,7 @@ class LedgerTests(SynchronousTestCase):
         """What was written outlives a loss of power at once."""
         for seed in range(20):
             self.disk = MemoryDisk()
+            self.storage = DirectoryStorage(self.disk, "/lake/export")
             ledger = self.ledger()
             ledger.set_origin("store")
             ledger.write_plan(plan(1))
@@ -93,7 +96,7 @@ class LedgerTests(SynchronousTestCase):
     def test_oneWriter(self) -> None:
         """A second writer is refused in one sentence, and may follow the first."""
         first = self.ledger()
-        second = Ledger(self.disk, "/lake/export")
+        second = Ledger(self.storage)
         error = self.assertRaises(ConfigurationError, second.take_lease, {})
         self.assertEqual(
             str(error),
@@ -107,7 +110,9 @@ class LedgerTests(SynchronousTestCase):
         """A directory that cannot be written is one sentence."""
         self.disk.fail("open", errno.EACCES)
         error = self.assertRaises(
-            ConfigurationError, Ledger(self.disk, "/lake/export").take_lease, {}
+            ConfigurationError,
+            Ledger(self.storage).take_lease,
+            {},
         )
         self.assertIn("cannot write /lake/export/_rocketbroker/lease.json", str(error))
 
@@ -119,17 +124,14 @@ class LedgerTests(SynchronousTestCase):
             ("commits/00000001.json", ledger.ends),
             ("job.json", ledger.origin),
         ):
-            path = f"/lake/export/_rocketbroker/{name}"
-            file = self.disk.open(path, create=True)
-            file.pwrite(b"{", 0)
-            file.close()
+            self.storage.put(f"_rocketbroker/{name}", b"{")
             error = self.assertRaises(StoreError, ask)
-            self.assertIn(path, str(error))
+            self.assertIn(f"/lake/export/_rocketbroker/{name}", str(error))
 
     def test_others(self) -> None:
         """Other files in the directories do not count."""
         ledger = self.ledger()
         for name in ("plans/x.json", "plans/00000009.json.tmp", "commits/README"):
-            self.disk.open(f"/lake/export/_rocketbroker/{name}", create=True).close()
+            self.storage.put(f"_rocketbroker/{name}", b"")
         self.assertEqual(ledger.last_commit(), 0)
         self.assertIsNone(ledger.pending())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.arrow.fingerprints import fingerprint_at
 from rocketbroker.export.planning import cut_by_hour, cut_by_size, make_plan
-from rocketbroker.export.plans import HOUR_MS
-from rocketbroker.spark.options import ReadOptions
-from rocketbroker.spark.ranges import Queue, Range
-from tests.spark.messages import START_MS, stored
-from tests.spark.origins import MemoryOrigin
+from rocketbroker.export.plans import HOUR_MS, End, Mark
+from rocketbroker.ranges.option_values import Time
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.ranges import Queue, Range
+from tests.ranges.messages import START_MS, stored
+from tests.ranges.origins import MemoryOrigin
 
 QUEUE = Queue("T", "b", 0)
 WHOLE = Range(QUEUE, 0, 20)
@@ -100,3 +103,22 @@ class CutTests(SynchronousTestCase):
         )
         self.origin.ends[QUEUE] = 0
         self.assertIsNone(make_plan(self.origin, options, {}, 1, 9))
+
+    def test_times(self) -> None:
+        """A time to begin counts for what is not exported yet, one to end always."""
+        since, until = Time(self.origin.ms(4)), Time(self.origin.ms(9))
+        options = ReadOptions(name_server="n", topics=("T",), starting_time=since)
+        seen = fingerprint_at(self.origin, QUEUE, 2)
+        ends = {QUEUE: End(3, (Mark(2, *seen),))}
+        for known, time, wanted in (
+            ({}, None, (4, 20)),
+            ({}, until, (4, 9)),
+            (ends, None, (3, 20)),
+            (ends, until, (3, 9)),
+        ):
+            asked = attrs.evolve(options, ending_time=time)
+            plan = make_plan(self.origin, asked, known, 1, 9)
+            assert plan is not None
+            self.assertEqual(plan.ranges, (Range(QUEUE, *wanted),))
+        early = attrs.evolve(options, ending_time=Time(self.origin.ms(2)))
+        self.assertIsNone(make_plan(self.origin, early, ends, 1, 9))

@@ -8,24 +8,16 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import StoreError
 from rocketbroker.export.ledger import Ledger
-from rocketbroker.export.plans import Plan
 from rocketbroker.export.runs import (
     DATA_LOSS,
     DONE,
     FAILED,
     NOTHING_NEW,
-    VERIFY_FAILED,
-    Job,
-    check_root,
-    spark_options,
 )
-from rocketbroker.files.disk import Disk
-from rocketbroker.spark.options import ReadOptions, parse_options
-from rocketbroker.spark.ranges import Queue
+from rocketbroker.ranges.ranges import Queue
 from tests.export.worlds import ONE, ZERO, Died, World
-from tests.spark.messages import stored
+from tests.ranges.messages import stored
 
 
 class RunTests(SynchronousTestCase):
@@ -71,7 +63,7 @@ class RunTests(SynchronousTestCase):
         before = self.world.files()
         self.assertEqual(self.world.run(), NOTHING_NEW)
         self.assertEqual(self.world.files(), before)
-        self.assertEqual(Ledger(Disk(), self.world.root).last_commit(), 1)
+        self.assertEqual(Ledger(self.world.storage).last_commit(), 1)
 
     def test_emptyTopic(self) -> None:
         """Neither is there anything new in a topic without messages."""
@@ -138,9 +130,9 @@ class RunTests(SynchronousTestCase):
     def test_missingMessage(self) -> None:
         """A message that is missing stops the export before the commit."""
         self.world.origin.records[7] = b""
-        self.assertEqual(self.world.run(), VERIFY_FAILED)
+        self.assertEqual(self.world.run(), DATA_LOSS)
         self.assertIn("gave offset 8 where 7 must be", self.world.out.getvalue())
-        self.assertEqual(Ledger(Disk(), self.world.root).last_commit(), 0)
+        self.assertEqual(Ledger(self.world.storage).last_commit(), 0)
         del self.world.origin.records[7]
         self.assertEqual(self.world.run(), DONE)
         self.assertEqual(self.world.rows(), self.world.expected())
@@ -165,7 +157,8 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(self.world.run(), DATA_LOSS)
         self.assertEqual(self.world.run(fail_on_data_loss=False), DONE)
         (row, _) = self.commit(1)["files"]
-        self.assertEqual(row["holes"], [[0, 4]])
+        hole = {"from": 0, "until": 4, "reason": "deleted"}
+        self.assertEqual(row["ranges"][0]["holes"], [hole])
         self.assertEqual(row["rows"], 16)
 
     def test_recreated(self) -> None:
@@ -224,27 +217,3 @@ class RunTests(SynchronousTestCase):
         self.world.run()
         self.assertTrue(self.world.origin.closed)
         self.assertEqual(self.world.copying.closed, 1)
-
-
-class WordTests(SynchronousTestCase):
-    """What tasks are told."""
-
-    def test_options(self) -> None:
-        """Tasks read with the options of the run."""
-        options = ReadOptions(
-            name_server="n:1", topics=("T",), fail_on_data_loss=False, pull_bytes=9
-        )
-        plan = Plan(3, "T", 0, (), ())
-        given = spark_options(Job(options, "/r", 2), plan, "/p")
-        self.assertEqual(given["plan"], "/r/_rocketbroker/plans/00000003.json")
-        for name in ("root", "plan", "tasks", "progress"):
-            del given[name]
-        self.assertEqual(parse_options(given), options)
-
-    def test_root(self) -> None:
-        """The directory is named absolutely, and is not a file."""
-        self.assertEqual(check_root("x"), os.path.abspath("x"))
-        path = self.mktemp()
-        with open(path, "w"):
-            pass
-        self.assertRaises(StoreError, check_root, path)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from rocketbroker.export.copying import Report, copy
-from rocketbroker.export.plans import Plan
-from rocketbroker.export.progress import LineDisplay
+from rocketbroker.export.plans import FileTask
+from rocketbroker.export.progress import Done, LineDisplay
 from rocketbroker.export.runs import Job, Run
+from rocketbroker.export.storage import DirectoryStorage, Storage
 from rocketbroker.files.disk import Disk
-from rocketbroker.spark.options import ReadOptions
-from rocketbroker.spark.origins import Origin
-from rocketbroker.spark.ranges import Queue
-from tests.spark.origins import MemoryOrigin
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.origins import Origin
+from rocketbroker.ranges.ranges import Queue
+from tests.ranges.origins import MemoryOrigin
 
 ZERO, ONE = Queue("T", "broker-a", 0), Queue("T", "broker-a", 1)
 
@@ -40,20 +42,26 @@ class LocalCopying:
         self.closed = 0
         self.abandoned = self.interrupt = False
 
-    def run(self, job: Job, plan: Plan, progress: str) -> list[dict[str, Any]]:
+    def run(
+        self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
+    ) -> list[dict[str, Any]]:
         """See C{Copying}."""
-        report = Report(os.path.join(progress, "0.json"), lambda: 0.0)
+        report = Report("", lambda: 0.0)
         if self.interrupt:
             raise KeyboardInterrupt
         rows = []
-        for number, task in enumerate(plan.files):
+        for number, task in enumerate(files):
             if number == self.die_after:
                 raise Died
             self.copied.append(task.path)
-            rows.append(copy(self.origin, job.root, task, job.options, report))
+            rows.append(copy(self.origin, storage, task, options, report))
         if self.die_after is not None:
             raise Died
         return rows
+
+    def done(self) -> Done:
+        """See C{Copying}."""
+        return Done(0, 0, 0)
 
     def abandon(self) -> None:
         """See C{Copying}."""
@@ -73,6 +81,7 @@ class World:
     def __init__(self, root: str, ends: dict[Queue, int]) -> None:
         self.root = os.path.abspath(root)
         self.origin = MemoryOrigin(ends)
+        self.storage = DirectoryStorage(Disk(), self.root)
         self.copying = LocalCopying(self.origin)
         self.out = io.StringIO()
 
@@ -81,11 +90,11 @@ class World:
         place: dict[str, Any] = {} if "store" in words else {"name_server": "n:1"}
         options = ReadOptions(topics=("T",), **place, **words)
         return Run(
-            Disk(),
+            self.storage,
             self.copying,
             LineDisplay(self.out, lambda: 0.0),
             lambda: 1_700_000_000_000,
-            Job(options, self.root, 2, target),
+            Job(options, target),
             lambda options: self.origin,
         ).run()
 

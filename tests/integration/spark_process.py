@@ -2,8 +2,9 @@
 
     python spark_process.py
 
-reads a line of JSON for each: a list of words, the first of which is C{rocketbroker} or
-C{reads}. It answers with a line: the exit status, and what was printed.
+reads a line of JSON for each: a list of words, the first of which is C{rocketbroker},
+C{reads}, C{streams} or C{writes}. It answers with a line: the exit status, and what was
+printed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from typing import ClassVar
 
-from tests.integration import spark_reads
+from tests.integration import spark_reads, spark_streams, spark_writes
 from tests.integration.servers import environment
 
 
@@ -61,12 +62,17 @@ def carry_out(words: list[str]) -> tuple[int, str]:
     """Run one command; its exit status and what it printed."""
     from rocketbroker.app.command import main
 
+    commands = {
+        "reads": spark_reads.main,
+        "streams": spark_streams.main,
+        "writes": spark_writes.main,
+    }
     output = io.StringIO()
     code: object = 0
     sys.argv = words
     with redirect_stdout(output), redirect_stderr(output):
         try:
-            (main if words[0] == "rocketbroker" else spark_reads.main)()
+            commands.get(words[0], main)()
         except SystemExit as end:
             code = end.code or 0
         except BaseException:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
+from rocketbroker.spark.pushdown import SETTING
 from rocketbroker.spark.sessions import local_session, reason
 
 
@@ -20,7 +22,9 @@ def main() -> None:
     spark = local_session("reads", 2, log)
 
     def read(schema: str | None = None, **options: str) -> Any:
-        reader = spark.read.format("rocketmq").option("subscribe", topic)
+        reader = spark.read.format("rocketmq")
+        if not {"subscribePattern", "assign"} & options.keys():
+            reader = reader.option("subscribe", topic)
         if "store" not in options:
             reader = reader.option("nameServer", names)
         for name, value in options.items():
@@ -43,6 +47,19 @@ def main() -> None:
         "sizes": sum(len(row.body) for row in rows),
         "tags": read(tags="even").count(),
         "offline": read(store=store, brokerName="broker-a").count(),
+        "sql": [
+            read(sqlFilter="TAGS = 'even'", **more).count()
+            for more in ({}, {"store": store})
+        ],
+        "chosen": [list(pair) for pair in read(columns="queueOffset,tags").dtypes],
+        "before the end": read(startingOffsets="latest-7").count(),
+        "pattern": read(subscribePattern=topic[:3] + ".*").count(),
+        "assigned": sorted(
+            {
+                row.queueId
+                for row in read(assign=f'{{"{topic}": {{"broker-a": [1]}}}}').collect()
+            }
+        ),
         "kafka": sorted(
             [row.partition, row.offset]
             for row in read(
@@ -53,11 +70,28 @@ def main() -> None:
         "nothing": read(startingOffsets="latest").count(),
         "unknown option": refusal(endingOfsets="latest"),
         "unknown column": refusal(schema="bdy binary"),
+        "unknown queue": refusal(
+            endingOffsets=json.dumps({topic: {"broker-a": {"9": 1}}})
+        ),
         "unknown topic": refusal(subscribe="nope"),
         "data loss": refusal(endingOffsets=offsets(topic, 10**9)),
     }
+    found |= pushed(spark, lambda: read(pushDown="true"))
     spark.stop()
     print(json.dumps(found))
+
+
+def pushed(spark: Any, read: Callable[[], Any]) -> dict[str, object]:
+    """What comes where Spark lets the source see to conditions."""
+    spark.conf.set(SETTING, "true")
+    rows = read().where("queueId = 0 and queueOffset >= 5 and queueOffset < 8")
+    after = read().where("storeTimestamp >= timestamp'2001-01-01'")
+    before = read().where("storeTimestamp < timestamp'2001-01-01'")
+    return {
+        "pushed": sorted([row.queueId, row.queueOffset] for row in rows.collect()),
+        "pushed tags": read().where("tags = 'even'").count(),
+        "pushed times": [after.count(), before.count()],
+    }
 
 
 def offsets(topic: str, offset: int) -> str:

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.arrow.columns import NATIVE
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from rocketbroker.spark.columns import NATIVE
 from tests.integration.servers import Cluster, environment
 from tests.integration.spark_process import SparkProcess
 
@@ -134,23 +134,35 @@ class ExportTests(SynchronousTestCase):
         output = SparkProcess.run("reads", self.cluster.names, store, TOPIC, log)
         self.assertEqual(output.returncode, 0, output.stdout)
         found: dict[str, Any] = json.loads(output.stdout.splitlines()[-1])
-        self.assertEqual(found["schema"], [list(pair) for pair in NATIVE.items()])
+        expected = [[name, column.ddl] for name, column in NATIVE.items()]
+        self.assertEqual(found["schema"], expected)
         self.assertEqual(found["numbers"], list(range(COUNT)))
         self.assertEqual(found["sizes"], sum(len(body(n)) for n in range(COUNT)))
         self.assertEqual(found["tags"], COUNT // 2)
         self.assertEqual(found["offline"], COUNT)
+        self.assertEqual(found["sql"], [COUNT // 2, COUNT // 2])
+        self.assertEqual(
+            found["chosen"], [["queueOffset", "bigint"], ["tags", "string"]]
+        )
+        self.assertEqual(found["before the end"], 14)
+        self.assertEqual(found["pattern"], COUNT)
+        self.assertEqual(found["assigned"], [1])
+        self.assertEqual(found["pushed"], [[0, 5], [0, 6], [0, 7]])
+        self.assertEqual(found["pushed tags"], found["tags"])
+        self.assertEqual(found["pushed times"], [COUNT, 0])
+        self.assertIn("queue 9 of", found["unknown queue"])
         self.assertEqual(found["kafka"], [[0, 5]])
         self.assertEqual(found["partitions"], COUNT // 100)
         self.assertEqual(found["nothing"], 0)
         self.assertIn("unknown option 'endingofsets'", found["unknown option"])
         self.assertIn("there is no column 'bdy'", found["unknown column"])
-        self.assertIn("No topic route info", found["unknown topic"])
+        self.assertIn("there is no topic nope", found["unknown topic"])
         self.assertIn("ends at", found["data loss"])
 
     def test_refusals(self) -> None:
         """What cannot be exported is one line and exit status 1."""
         for words, sentence in (
-            (("nope", "--namesrv", self.cluster.names), "No topic route info"),
+            (("nope", "--namesrv", self.cluster.names), "there is no topic nope"),
             (("T", "--namesrv", "127.0.0.1:1"), "cannot connect to 127.0.0.1:1"),
             (("T", "--store", "/nowhere"), "There is no store in /nowhere"),
         ):

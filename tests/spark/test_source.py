@@ -9,9 +9,12 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 from twisted.trial.unittest import SynchronousTestCase
 
 import pyspark_rocketmq
+from rocketbroker.arrow.columns import KAFKA, NATIVE, ddl
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.spark.columns import KAFKA, NATIVE, ddl
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.spark.source import RocketMQDataSource, RocketMQReader
+from rocketbroker.spark.splits import log_lost
 
 LEAST = {"nameServer": "127.0.0.1:1", "subscribe": "T"}
 
@@ -54,8 +57,14 @@ class SourceTests(SynchronousTestCase):
         )
         self.assertEqual(list(reader.read(InputPartition(None))), [])
 
-    def test_writer(self) -> None:
-        """Writing is refused in one sentence."""
-        self.assertRaises(
-            ConfigurationError, RocketMQDataSource(LEAST).writer, StructType(), False
+    def test_lost(self) -> None:
+        """With failOnDataLoss=record, what is gone is logged."""
+        gone = Range(Queue("T", "b", 0), 3, 5)
+        with self.assertLogs("rocketbroker.spark") as found:
+            log_lost(ReadOptions(record_data_loss=True), [gone])
+        self.assertEqual(
+            found.records[0].getMessage(),
+            "the messages [3, 5) of queue 0 of T on b are gone",
         )
+        with self.assertNoLogs("rocketbroker.spark"):
+            log_lost(ReadOptions(), [gone])

@@ -1,0 +1,60 @@
+# -*- test-case-name: tests.spark.test_source -*-
+"""What a task reads, in a batch as in a stream."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, final
+
+from pyspark.sql.datasource import InputPartition
+
+from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.ranges import Range, Split
+
+logger = logging.getLogger("rocketbroker.spark")
+
+
+@final
+class SplitPartition(InputPartition):
+    """What one task reads.
+
+    @ivar value: its split.
+    """
+
+    def __init__(self, split: Split) -> None:
+        super().__init__(split)
+
+
+def read_split(
+    options: ReadOptions, names: tuple[str, ...], split: Split | None
+) -> Iterator[Any]:
+    """The messages of a split as Arrow record batches.
+
+    @param names: the columns, in order.
+    @param split: None for nothing: Spark makes a partition without a value where
+        there are none.
+    """
+    from rocketbroker.arrow.columns import chosen, columns_of
+    from rocketbroker.arrow.decoding import Decoder
+    from rocketbroker.arrow.reading import RangeReader
+    from rocketbroker.ranges.open_origins import shared_origin
+
+    if split is None:
+        return
+    origin = shared_origin(options)
+    columns = chosen(names, columns_of(options))
+    for wanted in split.ranges:
+        decoder = Decoder(columns, wanted.queue.broker, options.decompress)
+        reader = RangeReader(origin, wanted, options)
+        for layout in reader.layouts():
+            yield from decoder.batches(layout)
+        holes = [Range(wanted.queue, *hole[:2]) for hole in reader.holes]
+        log_lost(options, holes)
+
+
+def log_lost(options: ReadOptions, lost: list[Range]) -> None:
+    """Log what is gone, with C{failOnDataLoss=record}."""
+    if options.record_data_loss:
+        for gone in lost:
+            logger.warning("the messages %s are gone", gone)
