@@ -129,15 +129,16 @@ def run_export(given: dict[str, str], root: str, cores: int) -> int:
             f"{error.name} is not installed: pip install 'rocketbroker[spark]'"
         ) from error
     options = parse_options(given)
-    if len(options.topics) != 1:
-        raise ConfigurationError("an export is of one topic")
     file_columns(options)
     storage = open_storage(root)
     copying = SparkCopying(cores, log_path(storage))
     # PySpark logs an interrupt in the middle of a call to the JVM, with two traces.
     logging.getLogger().addHandler(logging.NullHandler())
     wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock
-    return Run(storage, copying, display(), wall_ms, Job(options)).run()
+    try:
+        return Run(storage, copying, display(), wall_ms, Job(options)).run()
+    finally:
+        copying.close()
 
 
 def log_path(storage: Storage) -> str:

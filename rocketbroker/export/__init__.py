@@ -1,7 +1,8 @@
 # -*- test-case-name: tests.export -*-
 """Topics as Parquet files: each message once, also over crashes.
 
-- L{runs<rocketbroker.export.runs>}: one run: lease, plan, copies, commit.
+- L{runs<rocketbroker.export.runs>}: one run: lease, plans, copies, commits.
+- L{execution<rocketbroker.export.execution>}: a plan carried out and verified.
 - L{planning<rocketbroker.export.planning>}: what a run covers.
 - L{plans<rocketbroker.export.plans>}: plans as values and as JSON.
 - L{storage<rocketbroker.export.storage>}: the place where an export lies: a directory;

@@ -90,6 +90,8 @@ class Commit:
     @ivar done_ms: when it was committed.
     @ivar rows: how many rows it says there are.
     @ivar ends: up to where each queue of each topic was exported then.
+    @ivar plan: the number of its plan.
+    @ivar abandoned: whether that plan was dropped, so that nothing is exported.
     """
 
     number: int
@@ -100,6 +102,8 @@ class Commit:
     files: tuple[DataFile, ...]
     lost: tuple[Gap, ...]
     ends: Mapping[Queue, End] = attrs.field(repr=False)
+    plan: int = 0
+    abandoned: bool = False
 
     @property
     def bytes(self) -> int:
@@ -115,13 +119,17 @@ class Commit:
 
 @attrs.frozen
 class Pending:
-    """A plan that was not carried out."""
+    """A plan that was not carried out.
+
+    @ivar ranges: what it covers.
+    """
 
     number: int
     topic: str
     made_ms: int
     rows: int
     files: int
+    ranges: tuple[Range, ...] = ()
 
 
 @attrs.frozen
@@ -140,11 +148,13 @@ class History:
     """All that a ledger says.
 
     @ivar commits: in the order of their numbers.
+    @ivar others: the numbers of commits and plans that are left out here.
     """
 
     commits: tuple[Commit, ...]
     pending: tuple[Pending, ...]
     problems: tuple[Problem, ...]
+    others: tuple[int, ...] = ()
 
     @property
     def topics(self) -> list[str]:
@@ -170,6 +180,10 @@ class History:
             tuple(each for each in self.commits if each.topic in wanted),
             tuple(each for each in self.pending if each.topic in wanted),
             self.problems,
+            (
+                *(each.number for each in self.commits if each.topic not in wanted),
+                *(each.number for each in self.pending if each.topic not in wanted),
+            ),
         )
 
 
@@ -230,8 +244,7 @@ def read_history(storage: Storage) -> History:
         commit = understood(storage, "commits", number, tree, problems)
         if commit is not None:
             commits.append(commit)
-    last = max(numbers["commits"], default=0)
-    left = [number for number in numbers["plans"] if number > last]
+    left = sorted({*numbers["plans"]} - {*numbers["commits"]})
     pending: list[Pending] = []
     for number, tree in read_trees(storage, "plans", left, problems):
         try:
@@ -240,6 +253,24 @@ def read_history(storage: Storage) -> History:
             where = storage.where(path_of("plans", number))
             problems.append(Problem(where, f"it is no plan: {error}"))
     return History(tuple(commits), tuple(pending), tuple(problems))
+
+
+def known_numbers(history: History) -> Iterator[int]:
+    """The numbers of commits, and of plans that can be without one just now.
+
+    That are those of which something is to be exported yet, and those that have the
+    commit of another number, because others have overtaken them.
+    """
+    carried_out = {commit.plan for commit in history.commits}
+    yield from (commit.number for commit in history.commits)
+    yield from history.others
+    for plan in history.pending:
+        if plan.number in carried_out or any(
+            wanted.queue not in history.ends
+            or history.ends[wanted.queue].offset < wanted.until
+            for wanted in plan.ranges
+        ):
+            yield plan.number
 
 
 def understood(
@@ -301,12 +332,14 @@ def read_pending(number: int, tree: Any) -> Pending:
 
     @raise ValueError: it is none; also KeyError and TypeError.
     """
+    topic = str(tree["topic"])
     return Pending(
         number,
-        str(tree["topic"]),
+        topic,
         int(tree["made"]),
         int(tree["rows"]),
         len(tree["files"]),
+        tuple(range_of(topic, each) for each in tree.get("ranges", ())),
     )
 
 
@@ -329,6 +362,8 @@ def read_commit(number: int, tree: Any) -> Commit:
         files=tuple(read_file(number, topic, row) for row in tree["files"]),
         lost=lost,
         ends=read_ends(tree["ends"]),
+        plan=int(tree.get("plan", number)),
+        abandoned=bool(tree.get("abandoned", False)),
     )
 
 

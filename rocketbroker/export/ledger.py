@@ -4,14 +4,20 @@
     ==================  ========================================================
     lease.json          held by the run that writes here; says which that is
     job.json            where the messages come from
-    plans/N.json        what run N writes, put there before any data
-    commits/N.json      what run N has written; the only truth
-    progress/           how far the tasks of a run are; gone after it
+    plans/N.json        what is to be written, put there before any data
+    commits/N.json      what was written; the only truth
     ==================  ========================================================
 
-A plan without a commit is I{pending}: its run died somewhere between, and the next run
-carries it out again, to the same files with the same rows. A commit is put there once
-and never changed. No file here ends in C{.parquet}. C{docs/facts/spark.md 8}.
+A plan without a commit of its number is I{pending}: its run died somewhere between, or
+could not go on, and the next run of its topic carries it out again, to the same files
+with the same rows. Other topics go on meanwhile.
+
+The last commit says up to where all queues of all topics are exported, so commits stand
+in the order in which they were made. A plan that others have overtaken gets the next
+number when it is committed; behind that, its own number is closed with a commit of
+nothing, as that of a plan that is dropped. So commits are numbered without gaps, but
+for plans that are pending. A commit is put there once and never changed. No file here
+ends in C{.parquet}. C{docs/facts/spark.md 8}.
 """
 
 from __future__ import annotations
@@ -27,6 +33,8 @@ from rocketbroker.export.plans import (
     Plan,
     check_version,
     ends_json,
+    lost_json,
+    new_ends,
     plan_bytes,
     read_ends,
     read_plan,
@@ -66,19 +74,30 @@ class Ledger:
         """The number of the last run that was committed, 0 for none."""
         return max(self._numbers("commits"), default=0)
 
-    def pending(self) -> Plan | None:
-        """The plan of a run that died, if there is one.
+    def next_number(self) -> int:
+        """The number of the next plan: higher than that of any plan or commit."""
+        return max([*self._numbers("plans"), self.last_commit()], default=0) + 1
 
-        @raise StoreError: it cannot be read.
+    def pending(self) -> dict[str, Plan]:
+        """The plans that were not carried out, by topic.
+
+        What died after its commit, and before its own number was closed, is closed.
+
+        @raise StoreError: one cannot be read.
         """
-        number = max(self._numbers("plans"), default=0)
-        if number <= self.last_commit():
-            return None
-        path = self._path("plans", number)
-        try:
-            return read_plan(self._storage.read(path))
-        except ValueError as error:
-            raise self._damaged(path, error) from None
+        ends = self.ends()
+        found: dict[str, Plan] = {}
+        for number in sorted({*self._numbers("plans")} - {*self._numbers("commits")}):
+            path = self._path("plans", number)
+            try:
+                plan = read_plan(self._storage.read(path))
+            except ValueError as error:
+                raise self._damaged(path, error) from None
+            if is_done(plan, ends) and self._lease is not None:
+                self._close(plan, {"carriedOut": True}, plan.made_ms)
+            elif not is_done(plan, ends):
+                found[plan.topic] = plan
+        return found
 
     def ends(self) -> dict[Queue, End]:
         """Up to where each queue is exported.
@@ -97,40 +116,73 @@ class Ledger:
             raise self._damaged(path, error) from None
 
     def write_plan(self, plan: Plan) -> None:
-        """Put a plan there; its number must be the next one."""
+        """Put a plan there; its number must be L{next_number}."""
         assert self._lease is not None
-        assert plan.number == self.last_commit() + 1
+        assert plan.number == self.next_number()
         self._lease.check()
         self._storage.put(self._path("plans", plan.number), plan_bytes(plan))
 
-    def commit(
-        self,
-        plan: Plan,
-        rows: list[dict[str, Any]],
-        ends: Mapping[Queue, End],
-        done_ms: int,
-    ) -> None:
+    def commit(self, plan: Plan, rows: list[dict[str, Any]], done_ms: int) -> int:
         """Say that a plan has been carried out.
 
         @param rows: the manifest rows of its files.
-        @param ends: up to where each queue of each topic is exported now.
         @param done_ms: the time.
+        @return: the number of the commit.
         @raise StoreError: there is such a commit already.
         """
-        assert self._lease is not None
+        number = plan.number
+        if number < self.last_commit():
+            number = self.next_number()
         tree = {
-            "version": VERSION,
-            "number": plan.number,
+            "number": number,
+            "plan": plan.number,
             "topic": plan.topic,
+            "made": plan.made_ms,
             "done": done_ms,
             "rows": sum(row["rows"] for row in rows),
+            "lost": lost_json(plan.lost),
             "files": rows,
-            "ends": ends_json(ends),
+            "ends": ends_json(new_ends(self.ends(), plan, rows)),
         }
-        path = self._path("commits", plan.number)
+        self._put_commit(number, tree)
+        if number != plan.number:
+            self._close(plan, {"carriedOut": number}, done_ms)
+        return number
+
+    def abandon(self, plan: Plan, done_ms: int) -> None:
+        """Drop a pending plan: its files first, then the ledger says so.
+
+        @param done_ms: the time.
+        @raise StoreError: it is not pending any more.
+        """
+        assert self._lease is not None
         self._lease.check()
+        for task in plan.files:
+            self._storage.remove_drafts(task.path)
+            self._storage.remove(task.path)
+        self._close(plan, {"abandoned": True}, done_ms)
+
+    def _close(self, plan: Plan, why: Mapping[str, Any], done_ms: int) -> None:
+        """Put a commit of nothing in the place of a plan."""
+        tree = {
+            "number": plan.number,
+            "topic": plan.topic,
+            "made": plan.made_ms,
+            "done": done_ms,
+            **why,
+            "rows": 0,
+            "lost": [],
+            "files": [],
+            "ends": ends_json(self.ends()),
+        }
+        self._put_commit(plan.number, tree)
+
+    def _put_commit(self, number: int, tree: Mapping[str, Any]) -> None:
+        assert self._lease is not None
+        self._lease.check()
+        text = json.dumps({"version": VERSION, **tree}, indent=1)
         try:
-            self._storage.put_new(path, json.dumps(tree, indent=1).encode("utf-8"))
+            self._storage.put_new(self._path("commits", number), text.encode("utf-8"))
         except FileExistsError as error:
             raise StoreError(str(error)) from None
 
@@ -161,3 +213,12 @@ class Ledger:
 
     def _damaged(self, path: str, error: Exception) -> StoreError:
         return StoreError(f"{self._storage.where(path)}: {error}")
+
+
+def is_done(plan: Plan, ends: Mapping[Queue, End]) -> bool:
+    """Whether all that a plan covers is exported."""
+    covered = [*plan.ranges, *(each.gone for each in plan.lost)]
+    return all(
+        wanted.queue in ends and ends[wanted.queue].offset >= wanted.until
+        for wanted in covered
+    )

@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
-import attrs
-
 from rocketbroker.arrow.fingerprints import fingerprint_at, first_messages
 from rocketbroker.export.plans import HOUR_MS, End, FileTask, Lost, Plan, file_path
 from rocketbroker.ranges.options import ReadOptions
 from rocketbroker.ranges.origins import DataLoss, Origin
 from rocketbroker.ranges.ranges import Queue, Range
-from rocketbroker.ranges.resolving import ending_offset, resolve_queue
+from rocketbroker.ranges.resolving import (
+    ending_offset,
+    resolve_queue,
+    wanted_queues,
+    wanted_topics,
+)
 
 #: How large a file becomes, about, before compression.
 TARGET_BYTES: Final = 128 * 1024 * 1024
@@ -115,13 +118,12 @@ def make_plan(
     @return: None if there is nothing new.
     @raise DataLoss: see L{start_of}.
     """
-    (topic,) = options.topics
+    (topic,) = wanted_topics(origin, options)
     ranges: list[Range] = []
     lost: list[Lost] = []
     files: list[FileTask] = []
-    first = attrs.evolve(options, ending="latest")
-    for queue in origin.queues(topic):
-        wanted, gone = start_of(origin, first, queue, ends.get(queue), now_ms)
+    for queue in wanted_queues(origin, options):
+        wanted, gone = start_of(origin, options, queue, ends.get(queue), now_ms)
         if gone is not None:
             lost.append(Lost(gone, f"{queue} begins at {wanted.start}"))
         if wanted.size <= 0:
@@ -130,6 +132,6 @@ def make_plan(
         for part, store_ms in cut_by_hour(origin, wanted):
             for piece in cut_by_size(origin, part, target):
                 files.append(FileTask(file_path([piece], store_ms), (piece,)))
-    if not ranges:
+    if not ranges and not lost:
         return None
     return Plan(number, topic, now_ms, tuple(ranges), tuple(files), tuple(lost))

@@ -402,6 +402,10 @@ def new_ends(
         for part in row_parts(row):
             found = marks.setdefault(queue_range(plan.topic, part).queue, set())
             found |= {read_mark(part[name]) for name in SIDES if part[name]}
+    for gone in plan.lost:
+        queue, until = gone.gone.queue, gone.gone.until
+        known = before[queue].marks if queue in before else ()
+        ends[queue] = End(until, known)
     for wanted in plan.ranges:
         known = before[wanted.queue].marks if wanted.queue in before else ()
         ordered = sorted({*known, *marks.get(wanted.queue, ())}, reverse=True)

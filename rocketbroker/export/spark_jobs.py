@@ -48,6 +48,8 @@ class SparkCopying:
         self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
     ) -> list[dict[str, Any]]:
         """See L{Copying.run}."""
+        if self._context is not None and end_of_jvm(self._context._gateway) is not None:
+            self._context = None
         if self._context is None:
             self._context = start_context(
                 "rocketbroker export", f"local[{self._cores}]", {}, self._log

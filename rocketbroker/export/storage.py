@@ -109,6 +109,9 @@ class Storage(Protocol):
     def create(self, path: str) -> Output:
         """Begin a file, in the place of one that may be there."""
 
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+
     def remove_drafts(self, path: str) -> int:
         """Remove what attempts at a file that died have left; how many there were."""
 
@@ -202,6 +205,11 @@ class DirectoryStorage:
         make_lasting(self._files, folder)
         draft = os.path.join(folder, f".{name}{attempt}{DRAFT}")
         return DirectoryOutput(self._files, draft, final)
+
+    def remove(self, path: str) -> None:
+        """See L{Storage.remove}."""
+        with suppress(FileNotFoundError):
+            self._files.remove(self.where(path))
 
     def remove_drafts(self, path: str) -> int:
         """See L{Storage.remove_drafts}."""

@@ -33,7 +33,7 @@ from rocketbroker.arrow.fingerprints import fingerprint_at
 from rocketbroker.arrow.gathering import values_and_offsets
 from rocketbroker.arrow.reading import RangeReader
 from rocketbroker.errors import RocketbrokerError
-from rocketbroker.export.history import DataFile, History, Part
+from rocketbroker.export.history import DataFile, History, Part, known_numbers
 from rocketbroker.export.ledger import FOLDER
 from rocketbroker.export.parquet import (
     FOOTER_KEY,
@@ -147,12 +147,12 @@ def check_manifest(history: History) -> Iterator[Fault]:
             paths[file.path] = commit.number
             for part in file.parts:
                 yield from check_part(file, part)
-    yield from check_numbers([commit.number for commit in history.commits])
+    yield from check_numbers(sorted(known_numbers(history)))
     yield from check_cover(history)
 
 
 def check_numbers(numbers: Sequence[int]) -> Iterator[Fault]:
-    """Commits are numbered without gaps, from 1 on."""
+    """Commits, and plans that wait for theirs, are numbered without gaps, from 1."""
     for before, after in pairwise([0, *numbers]):
         if after != before + 1:
             missing = f"commit {before + 1}"

@@ -76,16 +76,25 @@ def wanted_queues(origin: Origin, options: ReadOptions) -> list[Queue]:
     @raise ConfigurationError: C{assign} names what does not exist.
     @raise TopicNotExist: there is no such topic, or none matches the pattern.
     """
-    topics: Iterable[str] = options.topics
+    topics = wanted_topics(origin, options)
+    found = [queue for topic in topics for queue in origin.queues(topic)]
+    check_names("assign", options.assigned, found)
+    return [*options.assigned] or found
+
+
+def wanted_topics(origin: Origin, options: ReadOptions) -> list[str]:
+    """All topics to read, in order.
+
+    @raise TopicNotExist: none matches the pattern.
+    """
     if options.pattern:
         topics = matching(origin.topics(), options.pattern)
         if not topics:
             raise TopicNotExist(f"no topic matches {options.pattern!r}")
-    elif options.assigned:
-        topics = sorted({queue.topic for queue in options.assigned})
-    found = [queue for topic in topics for queue in origin.queues(topic)]
-    check_names("assign", options.assigned, found)
-    return [*options.assigned] or found
+        return topics
+    if options.assigned:
+        return sorted({queue.topic for queue in options.assigned})
+    return [*options.topics]
 
 
 def matching(topics: Iterable[str], pattern: str) -> list[str]:

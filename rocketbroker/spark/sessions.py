@@ -164,7 +164,9 @@ def gateway(conf: SparkConf, log: str) -> Any:
     found = SparkContext._gateway
     if found is not None and end_of_jvm(found) is None:
         return found
-    SparkContext._gateway = SparkContext._jvm = None
+    # mypy: PySpark has no type for it. A context of a JVM that is gone is none.
+    context: Any = SparkContext
+    context._gateway = context._jvm = context._active_spark_context = None
     with open(log, "ab") as file:
         return launch(conf, {"stdout": file, "stderr": file})
 

@@ -9,15 +9,18 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConfigurationError, StoreError
+from rocketbroker.export.history import read_history
 from rocketbroker.export.ledger import Ledger
-from rocketbroker.export.plans import End, Mark, Plan
+from rocketbroker.export.plans import End, FileTask, Mark, Plan
 from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.testing.files import MemoryDisk
 
 QUEUE = Queue("T", "b", 0)
 ENDS = {QUEUE: End(5, (Mark(4, 6, "id"),))}
-ROW: dict[str, Any] = {"path": "p", "rows": 5}
+LAST = {"offset": 4, "storeTimestamp": 6, "msgId": "id"}
+PART = {"brokerName": "b", "queueId": 0, "from": 0, "until": 5, "first": None}
+ROW: dict[str, Any] = {"path": "p", "rows": 5, "ranges": [{**PART, "last": LAST}]}
 
 
 def plan(number: int) -> Plan:
@@ -44,7 +47,7 @@ class LedgerTests(SynchronousTestCase):
         """Nothing is planned, committed or known."""
         ledger = self.ledger()
         self.assertEqual(ledger.last_commit(), 0)
-        self.assertIsNone(ledger.pending())
+        self.assertEqual(ledger.pending(), {})
         self.assertEqual(ledger.ends(), {})
         self.assertIsNone(ledger.origin())
 
@@ -52,18 +55,36 @@ class LedgerTests(SynchronousTestCase):
         """A plan is pending until it is committed; then its ends are known."""
         ledger = self.ledger()
         ledger.write_plan(plan(1))
-        self.assertEqual(ledger.pending(), plan(1))
-        ledger.commit(plan(1), [ROW], ENDS, 9)
-        self.assertIsNone(ledger.pending())
+        self.assertEqual(ledger.pending(), {"T": plan(1)})
+        ledger.commit(plan(1), [ROW], 9)
+        self.assertEqual(ledger.pending(), {})
         self.assertEqual(ledger.last_commit(), 1)
         self.assertEqual(ledger.ends(), ENDS)
 
     def test_commitOnce(self) -> None:
         """A commit is never replaced."""
         ledger = self.ledger()
-        ledger.commit(plan(1), [ROW], ENDS, 9)
-        self.assertRaises(StoreError, ledger.commit, plan(1), [], {}, 9)
+        ledger.commit(plan(1), [ROW], 9)
+        self.assertRaises(StoreError, ledger.commit, plan(1), [], 9)
         self.assertEqual(ledger.ends(), ENDS)
+
+    def test_abandon(self) -> None:
+        """A plan that is dropped leaves no file, and a word in the ledger."""
+        ledger = self.ledger()
+        ledger.write_plan(plan(1))
+        ledger.commit(plan(1), [ROW], 9)
+        wanted = Range(QUEUE, 5, 9)
+        task = FileTask("T/dt=1/hour=2/x.zstd.parquet", (wanted,))
+        dropped = Plan(2, "T", 1, (wanted,), (task,))
+        ledger.write_plan(dropped)
+        self.storage.put(task.path, b"whole")
+        self.storage.create(task.path).write(b"half")
+        ledger.abandon(dropped, 9)
+        self.assertEqual(self.disk.list("/lake/export/T/dt=1/hour=2"), [])
+        self.assertEqual((ledger.pending(), ledger.ends()), ({}, ENDS))
+        self.assertTrue(read_history(self.storage).commits[-1].abandoned)
+        self.assertEqual(ledger.next_number(), 3)
+        self.assertRaises(StoreError, ledger.abandon, dropped, 9)
 
     def test_crash(self) -> None:
         """What was written outlives a loss of power at once."""
@@ -76,8 +97,8 @@ class LedgerTests(SynchronousTestCase):
             self.disk.crash(random.Random(seed))
             again = self.ledger()
             self.assertEqual(again.origin(), "store")
-            self.assertEqual(again.pending(), plan(1))
-            again.commit(plan(1), [ROW], ENDS, 9)
+            self.assertEqual(again.pending(), {"T": plan(1)})
+            again.commit(plan(1), [ROW], 9)
             self.disk.crash(random.Random(seed))
             self.assertEqual(self.ledger().ends(), ENDS)
 
@@ -87,9 +108,9 @@ class LedgerTests(SynchronousTestCase):
             ledger = self.ledger()
             self.disk.fail(call, errno.ENOSPC)
             self.assertRaises(OSError, ledger.write_plan, plan(1))
-            self.assertIsNone(ledger.pending())
+            self.assertEqual(ledger.pending(), {})
             self.disk.fail(call, errno.ENOSPC)
-            self.assertRaises(OSError, ledger.commit, plan(1), [ROW], ENDS, 9)
+            self.assertRaises(OSError, ledger.commit, plan(1), [ROW], 9)
             self.assertEqual(ledger.last_commit(), 0)
             ledger.release()
 
@@ -134,4 +155,4 @@ class LedgerTests(SynchronousTestCase):
         for name in ("plans/x.json", "plans/00000009.json.tmp", "commits/README"):
             self.storage.put(f"_rocketbroker/{name}", b"")
         self.assertEqual(ledger.last_commit(), 0)
-        self.assertIsNone(ledger.pending())
+        self.assertEqual(ledger.pending(), {})

@@ -8,6 +8,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.export.history import read_history
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.runs import (
     DATA_LOSS,
@@ -15,6 +16,7 @@ from rocketbroker.export.runs import (
     FAILED,
     NOTHING_NEW,
 )
+from rocketbroker.export.verify import check_manifest
 from rocketbroker.ranges.ranges import Queue
 from tests.export.worlds import ONE, ZERO, Died, World
 from tests.ranges.messages import stored
@@ -95,15 +97,15 @@ class RunTests(SynchronousTestCase):
             target = len(stored(0)) * 7
             self.assertRaises(Died, world.run, target)
             before = world.files()
-            # What came meanwhile is for the run after.
-            world.origin.ends[ZERO] = 23
+            # What came meanwhile is for a plan of its own.
+            world.origin.ends[ZERO] = 520
             world.copying.die_after = None
-            self.assertEqual(world.run(target), DONE)
+            self.assertEqual(world.run(10**9), DONE)
             self.assertIn("event=replaying plan=1", world.out.getvalue())
+            self.assertIn("event=exporting plan=2", world.out.getvalue())
             self.assertTrue(set(before) <= set(world.files()))
-            self.assertEqual(len(world.rows()), 25)
-            self.assertEqual(world.run(target), DONE)
             self.assertEqual(world.rows(), world.expected())
+            self.assertEqual(world.run(), NOTHING_NEW)
 
     def test_finishedFilesStay(self) -> None:
         """Files that a run finished before it died are checked, not written again."""
@@ -212,8 +214,93 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(self.world.run(), DONE)
         self.assertEqual(self.world.rows(), self.world.expected())
 
-    def test_closed(self) -> None:
-        """What was opened is closed, and Spark stopped, however a run ends."""
-        self.world.run()
+    def test_again(self) -> None:
+        """A run may be begun again and again; it closes what it has opened only."""
+        run = self.world.job()
+        self.assertEqual(run.run(), DONE)
         self.assertTrue(self.world.origin.closed)
-        self.assertEqual(self.world.copying.closed, 1)
+        self.world.origin.ends[ONE] = 9
+        self.assertEqual(run.run(), DONE)
+        self.assertEqual(run.statuses, {"T": DONE})
+        self.assertEqual(run.run(), NOTHING_NEW)
+        self.assertEqual(self.world.rows(), self.world.expected())
+        self.assertEqual(self.world.copying.closed, 0)
+
+
+class TopicTests(SynchronousTestCase):
+    """Runs of several topics."""
+
+    def setUp(self) -> None:
+        """Three topics."""
+        self.ends = {Queue(topic, "broker-a", 0): 6 for topic in "ABC"}
+        self.world = World(self.mktemp(), dict(self.ends))
+        self.a, self.b, self.c = self.ends
+
+    def exported(self) -> dict[str, int]:
+        """How many messages of each topic are exported."""
+        ends = Ledger(self.world.storage).ends()
+        return {queue.topic: end.offset for queue, end in ends.items()}
+
+    def test_several(self) -> None:
+        """Each topic has plans and commits of its own; a pattern finds them."""
+        self.assertEqual(self.world.run(topics=("A", "C")), DONE)
+        self.assertEqual(self.exported(), {"A": 6, "C": 6})
+        self.assertEqual(self.world.run(pattern="[AB]"), DONE)
+        self.assertEqual(self.exported(), {"A": 6, "B": 6, "C": 6})
+        self.assertEqual(self.world.run(pattern="."), NOTHING_NEW)
+        self.assertEqual(Ledger(self.world.storage).last_commit(), 3)
+
+    def test_assigned(self) -> None:
+        """Single queues are exported alone."""
+        other = Queue("A", "broker-a", 1)
+        self.world.origin.put(other, 4)
+        self.assertEqual(self.world.run(assigned=(self.b, other)), DONE)
+        self.assertEqual(Ledger(self.world.storage).ends().keys(), {self.b, other})
+
+    def blocked(self) -> None:
+        """Topic B has a plan that cannot be carried out, A and C are exported."""
+        self.world.copying.die_after = 0
+        self.assertRaises(Died, self.world.run, topics=("B",))
+        self.world.copying.die_after = None
+        self.world.origin.first[self.b] = 2
+        run = self.world.job(pattern=".")
+        self.assertEqual(run.run(), DATA_LOSS)
+        self.assertEqual(run.statuses, {"A": DONE, "B": DATA_LOSS, "C": DONE})
+        self.assertIn("event=data_loss topic=B reason=", self.world.out.getvalue())
+        self.assertEqual(self.exported(), {"A": 6, "C": 6})
+
+    def test_pendingIsOfItsTopic(self) -> None:
+        """A plan that waits does so for its topic; no other one is exported by it."""
+        self.blocked()
+        self.world.origin.ends[self.a] = 8
+        self.assertEqual(self.world.run(topics=("A",)), DONE)
+        self.assertEqual(self.exported(), {"A": 8, "C": 6})
+        self.assertEqual(list(Ledger(self.world.storage).pending()), ["B"])
+
+    def test_overtaken(self) -> None:
+        """A plan that others have overtaken is committed behind them."""
+        self.blocked()
+        words: dict[str, Any] = {"topics": ("B",), "fail_on_data_loss": False}
+        self.assertEqual(self.world.run(**words), DONE)
+        self.assertEqual(self.exported(), {"A": 6, "B": 6, "C": 6})
+        history = read_history(self.world.storage)
+        self.assertEqual([each.number for each in history.commits], [1, 2, 3, 4])
+        self.assertEqual([each.rows for each in history.commits], [0, 6, 6, 4])
+        self.assertEqual(history.commits[3].plan, 1)
+        self.assertEqual(list(check_manifest(history)), [])
+        self.assertEqual(Ledger(self.world.storage).pending(), {})
+
+    def test_diesWhileOvertaken(self) -> None:
+        """If it dies behind that commit, the next run closes the plan's number."""
+        self.blocked()
+        self.world.run(topics=("B",), fail_on_data_loss=False)
+        os.remove(self.world.storage.where("_rocketbroker/commits/00000001.json"))
+        self.assertEqual(list(check_manifest(read_history(self.world.storage))), [])
+        self.assertEqual(self.world.run(topics=("B",)), NOTHING_NEW)
+        self.assertEqual(len(read_history(self.world.storage).commits), 4)
+
+    def test_oneUnknown(self) -> None:
+        """A topic that does not exist is said, and the others are exported."""
+        self.world.origin.put(Queue("D", "broker-a", 0), 1)
+        self.assertEqual(self.world.run(pattern="nothing"), FAILED)
+        self.assertIn("no topic matches", self.world.out.getvalue())

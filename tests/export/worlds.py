@@ -87,8 +87,14 @@ class World:
 
     def run(self, target: int = 10**9, **words: Any) -> int:
         """One run; its exit status."""
+        return self.job(target, **words).run()
+
+    def job(self, target: int = 10**9, **words: Any) -> Run:
+        """A run that has not begun."""
         place: dict[str, Any] = {} if "store" in words else {"name_server": "n:1"}
-        options = ReadOptions(topics=("T",), **place, **words)
+        if not words.keys() & {"topics", "pattern", "assigned"}:
+            words["topics"] = ("T",)
+        options = ReadOptions(**place, **words)
         return Run(
             self.storage,
             self.copying,
@@ -96,7 +102,7 @@ class World:
             lambda: 1_700_000_000_000,
             Job(options, target),
             lambda options: self.origin,
-        ).run()
+        )
 
     def files(self) -> list[str]:
         """The Parquet files, by path."""
