@@ -27,6 +27,10 @@ if TYPE_CHECKING:
             "rocketbroker.app.exportviews:export_lag",
             "Show how far the export below ROOT is behind.",
         ),
+        "report": Place(
+            "rocketbroker.app.exportviews:export_report",
+            "Make a page with charts about the export below ROOT.",
+        ),
         "status": Place(
             "rocketbroker.app.exportviews:export_status",
             "Show what is exported below ROOT.",

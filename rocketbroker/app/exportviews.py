@@ -1,16 +1,18 @@
 # -*- test-case-name: tests.app.test_exportviews -*-
-"""C{rocketbroker export status}, C{lag} and C{verify}: looking at an export.
+"""C{rocketbroker export status}, C{lag}, C{verify} and C{report}: looking at exports.
 
 None of them needs Spark or a lease.
 """
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import sys
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -321,3 +323,72 @@ def export_verify(
     )
     rows.close()
     sys.exit(VERIFY_FAILED if check.count else 0)
+
+
+def verified_before(storage: Storage) -> dict[str, object] | None:
+    """What the last check has left; None if there was none, or it cannot be read."""
+    from rocketbroker.export.verify import VERIFIED
+
+    try:
+        found = json.loads(storage.read(VERIFIED))
+        for name in ("verified", "lastCommit", "files", "rows", "faults"):
+            found[name] = int(found[name])
+        found["level"] = str(found["level"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return dict(found)
+
+
+@click.command("report")
+@ROOT
+@click.option(
+    "--out", metavar="FILE", help="Where the page goes. [default: beside the ledger]"
+)
+@NAMESRV
+@STORE
+@BROKER_NAME
+def export_report(
+    root: str, out: str | None, namesrv: str | None, store: str | None, broker_name: str
+) -> None:
+    """Make one page of HTML about the export below ROOT, for people.
+
+    Whether it is whole and when that was verified, topics and queues, messages by hour,
+    speed, sizes of files, what is missing and why, changes of the schema, and programs
+    that read it. It is made from the ledger alone; with --namesrv or --store it says
+    also how far each queue is behind. The page needs nothing from elsewhere, and prints
+    where it is.
+    """
+    from rocketbroker.export.lags import lags
+    from rocketbroker.export.planning import TARGET_BYTES
+    from rocketbroker.export.report import PAGE, Subject, page
+    from rocketbroker.export.verify import check_manifest
+    from rocketbroker.ranges.open_origins import open_origin
+
+    storage = opened(root)
+    history = history_of(storage, ())
+    options = source(namesrv, store, broker_name, history.topics)
+    now_ms = int(time.time() * 1000)
+    found = None
+    if options is not None:
+        origin = open_origin(options)
+        try:
+            found = tuple(lags(origin, history.topics, history.ends, now_ms))
+        finally:
+            origin.close()
+    subject = Subject(
+        storage.address,
+        history,
+        tuple(check_manifest(history)),
+        verified_before(storage),
+        found,
+        namesrv or store or "",
+        TARGET_BYTES,
+        now_ms,
+    )
+    text = page(subject).encode("utf-8")
+    if out is None:
+        storage.put(PAGE, text)
+        print(storage.where(PAGE))
+        return
+    Path(out).write_bytes(text)
+    print(os.path.abspath(out))

@@ -15,6 +15,11 @@
 - L{parquet<rocketbroker.export.parquet>}: one Parquet file, written and checked.
 - L{history<rocketbroker.export.history>}: the ledger for those who only look.
 - L{verify<rocketbroker.export.verify>}: whether files and source are what it says.
+- L{lags<rocketbroker.export.lags>}: how far it is behind.
+- L{report<rocketbroker.export.report>}: all of it as a page, by
+  L{figures<rocketbroker.export.figures>}, L{charts<rocketbroker.export.charts>},
+  L{snippets<rocketbroker.export.snippets>} and a
+  L{style sheet<rocketbroker.export.report_style>}.
 - L{sentences<rocketbroker.export.sentences>}: errors on one line.
 - L{progress<rocketbroker.export.progress>}: how far it is.
 """

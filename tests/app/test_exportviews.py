@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
@@ -125,6 +126,29 @@ class ExportViewsTests(SynchronousTestCase):
         self.assertEqual((row["compared"], row["removed_at_source"]), (3, 0))
         tree = json.loads(self.world.storage.read("_rocketbroker/report/verified.json"))
         self.assertEqual((tree["level"], tree["lastCommit"]), ("source", 1))
+
+    def test_report(self) -> None:
+        """A page stands beside the ledger, or where it is wanted; it knows of checks,
+        and of the source if that is named."""
+        result = CliRunner().invoke(command, ("export", "report", self.root))
+        self.assertEqual(result.exit_code, 0, result.output)
+        path = self.world.storage.where("_rocketbroker/report/report.html")
+        self.assertEqual(result.stdout, f"{path}\n")
+        text = Path(path).read_text("utf-8")
+        self.assertIn("Files: never checked", text)
+        self.assertIn("The source was not asked", text)
+        self.rows("verify")
+        self.fill("d", "e")
+        out = os.path.abspath(self.mktemp())
+        words = ("export", "report", self.root, "--out", out, *self.source())
+        self.assertEqual(CliRunner().invoke(command, words).exit_code, 0)
+        text = Path(out).read_text("utf-8")
+        self.assertIn("(digests), 1 file, 3 rows, 0 faults", text)
+        self.assertIn(f"Compared with {self.store}", text)
+        self.world.storage.put("_rocketbroker/report/verified.json", b"{}")
+        words = ("export", "report", self.root, "--out", out)
+        self.assertEqual(CliRunner().invoke(command, words).exit_code, 0)
+        self.assertIn("Files: never checked", Path(out).read_text("utf-8"))
 
     def test_verifyFaults(self) -> None:
         """A file that is gone is one line and status 5; the ledger is whole."""
