@@ -36,21 +36,14 @@ def read_split(
         there are none.
     """
     from rocketbroker.arrow.columns import chosen, columns_of
-    from rocketbroker.arrow.decoding import Decoder
-    from rocketbroker.arrow.reading import RangeReader
+    from rocketbroker.arrow.record_batches import read_ranges
     from rocketbroker.ranges.open_origins import shared_origin
 
     if split is None:
         return
-    origin = shared_origin(options)
     columns = chosen(names, columns_of(options))
-    for wanted in split.ranges:
-        decoder = Decoder(columns, wanted.queue.broker, options.decompress)
-        reader = RangeReader(origin, wanted, options)
-        for layout in reader.layouts():
-            yield from decoder.batches(layout)
-        holes = [Range(wanted.queue, *hole[:2]) for hole in reader.holes]
-        log_lost(options, holes)
+    origin = shared_origin(options)
+    yield from read_ranges(origin, options, columns, split.ranges, log_lost)
 
 
 def log_lost(options: ReadOptions, lost: list[Range]) -> None:
