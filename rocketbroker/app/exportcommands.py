@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -120,6 +121,39 @@ def export_run(
     sys.exit(run_export(given, root, cores or os.cpu_count() or 1))
 
 
+@export.command("abandon")
+@click.argument("root", metavar="ROOT")
+@click.argument("topic")
+def export_abandon(root: str, topic: str) -> None:
+    """Drop the plan of TOPIC that waits below ROOT, and files that it has finished.
+
+    A run that died leaves its plan, and the next one carries it out again; so nothing
+    is lost or doubled. Where that cannot be, because the messages are gone, say, or the
+    topic was made again, this drops the plan. What it covers is then planned anew, from
+    where the last commit ended. The ledger says that it was dropped.
+    """
+    sys.exit(abandon(root, topic))
+
+
+def abandon(root: str, topic: str) -> int:
+    """Drop a plan; the exit status."""
+    from rocketbroker.app.exportviews import opened
+    from rocketbroker.export.ledger import Ledger
+
+    storage = opened(root)
+    ledger = Ledger(storage)
+    if topic not in ledger.pending():
+        raise ConfigurationError(f"{storage.address} has no plan of {topic} that waits")
+    ledger.take_lease({"host": socket.gethostname(), "pid": os.getpid()})
+    try:
+        plan = ledger.pending()[topic]
+        ledger.abandon(plan, int(time.time() * 1000))
+    finally:
+        ledger.release()
+    print(f"plan {plan.number} of {topic}, {plan.rows} messages, is dropped")
+    return 0
+
+
 def run_export(given: dict[str, str], root: str, cores: int) -> int:
     """Run an export; its exit status."""
     try:
@@ -139,8 +173,9 @@ def run_export(given: dict[str, str], root: str, cores: int) -> int:
     # PySpark logs an interrupt in the middle of a call to the JVM, with two traces.
     logging.getLogger().addHandler(logging.NullHandler())
     wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock
+    job = Job(options, tasks=cores)
     try:
-        return Run(storage, copying, display(), wall_ms, Job(options)).run()
+        return Run(storage, copying, display(), wall_ms, job).run()
     finally:
         copying.close()
 

@@ -3,7 +3,11 @@
 
 - L{runs<rocketbroker.export.runs>}: one run: lease, plans, copies, commits.
 - L{execution<rocketbroker.export.execution>}: a plan carried out and verified.
+- L{binding<rocketbroker.export.binding>}: of which cluster and messages it is, by
+  L{marks<rocketbroker.export.marks>} of messages.
 - L{planning<rocketbroker.export.planning>}: what a run covers.
+- L{cutting<rocketbroker.export.cutting>}: from ranges to files, by
+  L{sizes<rocketbroker.export.sizes>} of messages.
 - L{plans<rocketbroker.export.plans>}: plans as values and as JSON.
 - L{storage<rocketbroker.export.storage>}: the place where an export lies: a directory;
   L{arrow_storage<rocketbroker.export.arrow_storage>}: a store, as S3;

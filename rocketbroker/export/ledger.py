@@ -3,7 +3,7 @@
 
     ==================  ========================================================
     lease.json          held by the run that writes here; says which that is
-    job.json            where the messages come from
+    job.json            where the messages come from: clusters and brokers of topics
     plans/N.json        what is to be written, put there before any data
     commits/N.json      what was written; the only truth
     ==================  ========================================================
@@ -31,6 +31,7 @@ from rocketbroker.export.plans import (
     VERSION,
     End,
     Plan,
+    Source,
     check_version,
     ends_json,
     lost_json,
@@ -196,10 +197,57 @@ class Ledger:
         except (ValueError, KeyError, TypeError) as error:
             raise self._damaged(path, error) from None
 
-    def set_origin(self, origin: str) -> None:
-        """Remember where the messages here come from."""
-        tree = {"version": VERSION, "origin": origin}
-        self._storage.put(f"{FOLDER}/job.json", json.dumps(tree).encode("utf-8"))
+    def sources(self) -> dict[str, Source]:
+        """Where each topic has come from so far.
+
+        Version 1 does not know topics; its kind is that of all.
+        """
+        path = f"{FOLDER}/job.json"
+        if not self._storage.exists(path):
+            return {}
+        try:
+            tree = json.loads(self._storage.read(path))
+            check_version(tree)
+            topics = dict.fromkeys((queue.topic for queue in self.ends()), tree)
+            topics.update(tree.get("topics", {}))
+            return {
+                str(topic): Source(
+                    str(each.get("origin", tree["origin"])),
+                    tuple(map(str, each.get("clusters", ()))),
+                    tuple(map(str, each.get("brokers", ()))),
+                )
+                for topic, each in topics.items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._damaged(path, error) from None
+
+    def add_source(self, topic: str, source: Source) -> None:
+        """Remember where a topic comes from, beside where it has come from."""
+        known = self.sources()
+        before = known.get(topic, Source(source.kind))
+        known[topic] = Source(
+            before.kind,
+            tuple(sorted({*before.clusters, *source.clusters})),
+            tuple(sorted({*before.brokers, *source.brokers})),
+        )
+        if known[topic] == before and topic in self.sources():
+            return
+        tree = {
+            "version": VERSION,
+            "origin": self.origin() or source.kind,
+            "topics": {
+                topic: {
+                    "origin": each.kind,
+                    "clusters": each.clusters,
+                    "brokers": each.brokers,
+                }
+                for topic, each in sorted(known.items())
+            },
+        }
+        assert self._lease is not None
+        self._lease.check()
+        text = json.dumps(tree, indent=1)
+        self._storage.put(f"{FOLDER}/job.json", text.encode("utf-8"))
 
     def _path(self, kind: str, number: int) -> str:
         return f"{FOLDER}/{kind}/{number:08d}.json"

@@ -1,19 +1,17 @@
 # -*- test-case-name: tests.export.test_planning -*-
 """From the offsets of a topic, and those exported already, to a plan.
 
-A run goes on where the last commit ended; what it covers is fixed here. A range is cut
-where an hour of store time ends, because files lie in directories of hours, and further
-into files of about the target size.
+A run goes on where the last commit ended; what it covers is fixed here, and of which
+messages it is, and how L{cutting<rocketbroker.export.cutting>} makes files of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from typing import Final
+from collections.abc import Mapping
 
-from rocketbroker.arrow.fingerprints import fingerprint_at, first_messages
-from rocketbroker.export.plans import HOUR_MS, End, FileTask, Lost, Plan, file_path
+from rocketbroker.export.binding import check_end, marks_of, reading_of, source_of
+from rocketbroker.export.cutting import TARGET_BYTES, cut
+from rocketbroker.export.plans import End, Lost, Plan
 from rocketbroker.ranges.options import ReadOptions
 from rocketbroker.ranges.origins import DataLoss, Origin
 from rocketbroker.ranges.ranges import Queue, Range
@@ -23,15 +21,6 @@ from rocketbroker.ranges.resolving import (
     wanted_queues,
     wanted_topics,
 )
-
-#: How large a file becomes, about, before compression.
-TARGET_BYTES: Final = 128 * 1024 * 1024
-
-#: No file has more rows than this: a bound on what one task holds up.
-MAX_ROWS: Final = 2_000_000
-
-#: So many messages are looked at to guess how large all of them are.
-SAMPLE: Final = 32
 
 
 def start_of(
@@ -44,60 +33,18 @@ def start_of(
     @raise DataLoss: it is not allowed, or this is not the same queue any more.
     """
     if end is None:
-        return resolve_queue(origin, options, queue, now_ms), None
+        gone: list[Range] = []
+        wanted = resolve_queue(origin, options, queue, now_ms, gone)
+        return wanted, gone[0] if gone else None
+    check_end(origin, queue, end)
     first, until = bounds = origin.bounds(queue)
-    if until < end.offset:
-        raise DataLoss(
-            f"TOPIC_RECREATED: {queue} ends at {until}, but was exported up to "
-            f"{end.offset}; export into another directory"
-        )
-    if first < end.offset:
-        seen = fingerprint_at(origin, queue, end.offset - 1)
-        if end.marks and seen != end.marks[0][1:]:
-            raise DataLoss(
-                f"TOPIC_RECREATED: message {end.offset - 1} of {queue} is another one "
-                "than the one exported; export into another directory"
-            )
     until = min(until, ending_offset(origin, options, queue, bounds, now_ms))
     if first <= end.offset:
         return Range(queue, end.offset, max(end.offset, until)), None
-    gone = Range(queue, end.offset, first)
+    missing = Range(queue, end.offset, first)
     if options.fail_on_data_loss:
-        raise DataLoss(f"the messages {gone} were deleted before they were exported")
-    return Range(queue, first, max(first, until)), gone
-
-
-def cut_by_hour(origin: Origin, wanted: Range) -> Iterator[tuple[Range, int]]:
-    """The parts of a range that were stored in the same hour.
-
-    Only hours in which something was stored are looked for. Where a clock went back,
-    a part belongs to the hour of its first message.
-
-    @return: the parts, and a store time of each.
-    """
-    queue, position = wanted.queue, wanted.start
-    last_ms = fingerprint_at(origin, queue, wanted.until - 1).store_ms
-    while position < wanted.until:
-        store_ms = fingerprint_at(origin, queue, position).store_ms
-        hour_end = (store_ms // HOUR_MS + 1) * HOUR_MS
-        until = wanted.until
-        if last_ms >= hour_end:
-            found = origin.offset_at(queue, hour_end)
-            until = min(max(found, position + 1), wanted.until)
-        yield Range(queue, position, until), store_ms
-        position = until
-
-
-def cut_by_size(origin: Origin, wanted: Range, target: int) -> Iterator[Range]:
-    """The parts of a range that make files of about C{target} bytes each."""
-    first = Range(wanted.queue, wanted.start, min(wanted.until, wanted.start + SAMPLE))
-    layout = first_messages(origin, first)
-    average = max(1, len(layout.data) // max(1, layout.size))
-    most = max(1, min(target // average, MAX_ROWS))
-    number = -(-wanted.size // most)
-    borders = [wanted.start + wanted.size * n // number for n in range(number + 1)]
-    for start, until in pairwise(borders):
-        yield Range(wanted.queue, start, until)
+        raise DataLoss(f"the messages {missing} were deleted before they were exported")
+    return Range(queue, first, max(first, until)), missing
 
 
 def make_plan(
@@ -107,6 +54,7 @@ def make_plan(
     number: int,
     now_ms: int,
     target: int = TARGET_BYTES,
+    tasks: int = 1,
 ) -> Plan | None:
     """The plan of the next run.
 
@@ -115,23 +63,29 @@ def make_plan(
     @param number: the plan's number.
     @param now_ms: the time.
     @param target: how large a file becomes.
+    @param tasks: how many files are written at once.
     @return: None if there is nothing new.
     @raise DataLoss: see L{start_of}.
     """
     (topic,) = wanted_topics(origin, options)
     ranges: list[Range] = []
     lost: list[Lost] = []
-    files: list[FileTask] = []
     for queue in wanted_queues(origin, options):
         wanted, gone = start_of(origin, options, queue, ends.get(queue), now_ms)
         if gone is not None:
             lost.append(Lost(gone, f"{queue} begins at {wanted.start}"))
-        if wanted.size <= 0:
-            continue
-        ranges.append(wanted)
-        for part, store_ms in cut_by_hour(origin, wanted):
-            for piece in cut_by_size(origin, part, target):
-                files.append(FileTask(file_path([piece], store_ms), (piece,)))
+        if wanted.size > 0:
+            ranges.append(wanted)
     if not ranges and not lost:
         return None
-    return Plan(number, topic, now_ms, tuple(ranges), tuple(files), tuple(lost))
+    return Plan(
+        number,
+        topic,
+        now_ms,
+        tuple(ranges),
+        tuple(cut(origin, ranges, now_ms, target, tasks)),
+        tuple(lost),
+        source_of(origin, options, topic),
+        {wanted.queue: marks_of(origin, wanted) for wanted in ranges},
+        reading_of(options),
+    )

@@ -14,26 +14,34 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, final
 
 import attrs
 
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
+from rocketbroker.export.binding import (
+    as_planned,
+    check_job,
+    check_plan,
+    source_of,
+    unreadable,
+)
 from rocketbroker.export.copying import Copying
+from rocketbroker.export.cutting import TARGET_BYTES
 from rocketbroker.export.execution import Execution
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.parquet import FileMismatch
-from rocketbroker.export.planning import TARGET_BYTES, make_plan
-from rocketbroker.export.plans import End, Plan
+from rocketbroker.export.planning import make_plan
+from rocketbroker.export.plans import Plan, Source
 from rocketbroker.export.progress import Display
 from rocketbroker.export.sentences import sentence
+from rocketbroker.export.sizes import planning_options
 from rocketbroker.export.storage import Storage
 from rocketbroker.ranges.open_origins import open_origin
 from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import DataLoss, Origin
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.ranges.origins import CountMismatch, DataLoss, Origin
 from rocketbroker.ranges.resolving import wanted_topics
 from rocketbroker.records.malformed import Malformed
 
@@ -54,10 +62,12 @@ class Job:
 
     @ivar options: where from, which topics, and how.
     @ivar target: how large a file becomes, about.
+    @ivar tasks: how many files are written at once.
     """
 
     options: ReadOptions
     target: int = TARGET_BYTES
+    tasks: int = 1
 
 
 @final
@@ -110,7 +120,7 @@ class Run:
             self._ledger.release()
 
     def _under_lease(self) -> int:
-        origin = self._origins(self._job.options)
+        origin = self._origins(planning_options(self._job.options))
         try:
             topics = wanted_topics(origin, self._job.options)
             for topic in topics:
@@ -129,10 +139,10 @@ class Run:
         say = self._display.say
         try:
             return act()
-        except DataLoss as error:
+        except (DataLoss, CountMismatch, Malformed) as error:
             say("data loss", **more, reason=error)
             return DATA_LOSS
-        except (FileMismatch, Malformed) as error:
+        except FileMismatch as error:
             say("verify failed", **more, reason=error)
             return VERIFY_FAILED
         except (RocketbrokerError, OSError) as error:
@@ -145,14 +155,15 @@ class Run:
         left = self._ledger.pending().get(topic)
         if left is not None:
             self._display.say("replaying", plan=left.number, topic=topic)
-            self._carry_out(left, options)
-        plan = self._new_plan(origin, topic)
+            check_plan(origin, options, left, self._storage.address)
+            self._carry_out(left, as_planned(options, left))
+        plan = self._new_plan(origin, options, topic)
         if plan is not None:
             self._carry_out(plan, options)
         elif left is None:
             self._display.say("nothing new", topic=topic)
-            return NOTHING_NEW
-        return DONE
+        self._name_unreadable(origin, options, topic)
+        return NOTHING_NEW if plan is None and left is None else DONE
 
     def _options(self, topic: str) -> ReadOptions:
         """How one topic is read."""
@@ -168,49 +179,49 @@ class Run:
         number = self._ledger.commit(plan, rows, now)
         self._summary(plan, rows, number, max(1, now - began))
 
-    def _check_brokers(
-        self, origin: Origin, topic: str, ends: Mapping[Queue, End]
-    ) -> None:
-        """See that the same messages are not exported under two brokers' names.
-
-        A store's files do not say what their broker is called.
-
-        @raise ConfigurationError: they would be.
-        """
-        if self._ledger.origin() in (None, origin_kind(self._job)):
-            return
-        known = {queue.broker for queue in ends if queue.topic == topic}
-        now = {queue.broker for queue in origin.queues(topic)}
-        if known and not known & now:
+    def _new_plan(
+        self, origin: Origin, options: ReadOptions, topic: str
+    ) -> Plan | None:
+        ledger, ends = self._ledger, self._ledger.ends()
+        here = source_of(origin, options, topic)
+        if not here.brokers:
             raise ConfigurationError(
-                f"{self._storage.address} holds {topic} of "
-                f"{', '.join(sorted(known))}, not of {', '.join(sorted(now))}; "
-                "--broker-name says which broker a store is of"
+                f"{topic} may not be read: its permission or its number of read "
+                "queues does not let anybody"
             )
-
-    def _new_plan(self, origin: Origin, topic: str) -> Plan | None:
+        known = ledger.sources().get(topic, Source())
+        check_job(self._storage.address, topic, known, here, ends)
+        number, now = ledger.next_number(), self._wall_ms()
         job = self._job
-        ends = self._ledger.ends()
-        self._check_brokers(origin, topic, ends)
-        self._warn_of_missing(origin, topic, ends)
-        number = self._ledger.next_number()
-        options, now = self._options(topic), self._wall_ms()
-        plan = make_plan(origin, options, ends, number, now, job.target)
+        plan = make_plan(origin, options, ends, number, now, job.target, job.tasks)
         if plan is not None:
-            if self._ledger.origin() is None:
-                self._ledger.set_origin(origin_kind(job))
-            self._ledger.write_plan(plan)
+            ledger.add_source(topic, here)
+            ledger.write_plan(plan)
             for gone in plan.lost:
                 self._display.say("lost", messages=gone.gone.size, range=gone.gone)
         return plan
 
-    def _warn_of_missing(
-        self, origin: Origin, topic: str, ends: Mapping[Queue, End]
+    def _name_unreadable(
+        self, origin: Origin, options: ReadOptions, topic: str
     ) -> None:
-        there = set(origin.queues(topic))
-        for queue in sorted(ends):
-            if queue.topic == topic and queue not in there:
-                self._display.say("not there now", queue=queue)
+        """Tell of what the topic has that could not be exported.
+
+        @raise DataLoss: there is something, and nobody has allowed that.
+        """
+        behind, gone = unreadable(origin, topic, self._ledger.ends())
+        for queue in gone:
+            self._display.say("not there now", queue=queue)
+        if options.assigned:
+            behind = [each for each in behind if each.queue in options.assigned]
+        for wanted in behind:
+            self._display.say("cannot be read", messages=wanted.size, range=wanted)
+        if behind and options.fail_on_data_loss:
+            count = sum(wanted.size for wanted in behind)
+            raise DataLoss(
+                f"{topic} has {count} messages in queues that cannot be read now: give "
+                "it its read queues or its permission back, or export its store's "
+                "files (--store); --allow-data-loss leaves them out"
+            )
 
     def _summary(
         self, plan: Plan, rows: list[dict[str, Any]], number: int, took_ms: int
@@ -234,8 +245,3 @@ class Run:
 def worst(statuses: Iterable[int]) -> int:
     """The exit status of a run whose topics have these."""
     return max(statuses, key=STATUSES.index, default=NOTHING_NEW)
-
-
-def origin_kind(job: Job) -> str:
-    """Where the messages of a job come from, as a ledger says it."""
-    return "store" if job.options.store else "nameServer"

@@ -70,6 +70,23 @@ class NetworkOrigin:
         """See L{Origin.queues}."""
         return self._ask_name_server(lambda: self._queues(topic))
 
+    def hidden_queues(self, topic: str) -> list[Queue]:
+        """See L{Origin.hidden_queues}; by permission, or beyond its read queues."""
+        readable = {*self.queues(topic)}
+        route = self._client.routes.view(topic).route
+        found = {
+            Queue(topic, each.broker_name, number)
+            for each in route.queue_datas
+            for number in range(max(each.read_queue_nums, each.write_queue_nums))
+        }
+        return sorted(found - readable)
+
+    def clusters(self, topic: str) -> list[str]:
+        """See L{Origin.clusters}."""
+        self.queues(topic)
+        route = self._client.routes.view(topic).route
+        return sorted({each.cluster for each in route.broker_datas if each.cluster})
+
     def bounds(self, queue: Queue) -> tuple[int, int]:
         """See L{Origin.bounds}; a queue that has never had a message is [0, 0)."""
         asked = MessageQueue(*queue)

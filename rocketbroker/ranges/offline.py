@@ -69,6 +69,14 @@ class StoreOrigin:
             raise TopicNotExist(f"{self._options.store} holds no queue of {topic}")
         return found
 
+    def hidden_queues(self, topic: str) -> list[Queue]:
+        """See L{Origin.hidden_queues}: files can all be read."""
+        return []
+
+    def clusters(self, topic: str) -> list[str]:
+        """See L{Origin.clusters}: files do not say."""
+        return []
+
     def bounds(self, queue: Queue) -> tuple[int, int]:
         """See L{Origin.bounds}."""
         topic, queue_id = queue.topic, queue.queue_id

@@ -109,6 +109,19 @@ class Origin(Protocol):
         @raise RocketbrokerError: there is no such topic, or nobody answers.
         """
 
+    def hidden_queues(self, topic: str) -> list[Queue]:
+        """The queues of a topic that exist and from which nobody may read, sorted.
+
+        @raise RocketbrokerError: there is no such topic, or nobody answers.
+        """
+
+    def clusters(self, topic: str) -> list[str]:
+        """The names of the clusters that have a topic, sorted; empty if they are not
+        known here.
+
+        @raise RocketbrokerError: there is no such topic, or nobody answers.
+        """
+
     def bounds(self, queue: Queue) -> tuple[int, int]:
         """The first offset that can be read, and one more than the last."""
 

@@ -83,11 +83,6 @@ class CommandTests(SynchronousTestCase):
             self.assertEqual(result.exit_code, 2)
             self.assertIn(printed, result.output)
 
-    def test_severalTopics(self) -> None:
-        """An export is of one topic."""
-        result = self.call("export", "run", "a,b", "--store", "s", "--to", "d")
-        self.assertIsInstance(result.exception, ConfigurationError)
-
     def test_times(self) -> None:
         """A time that is none is refused before anything begins."""
         words = ("export", "run", "a", "--store", "s", "--to", "d", "--since", "soon")
@@ -127,9 +122,12 @@ class MainTests(SynchronousTestCase):
 
     def test_sentence(self) -> None:
         """What goes wrong is said without a traceback."""
-        code, printed = self.status("export", "run", "a,b", "--store", "s", "--to", "d")
+        path = self.mktemp()
+        code, printed = self.status("export", "abandon", path, "a")
         self.assertEqual(code, 1)
-        self.assertEqual(printed, "rocketbroker: an export is of one topic\n")
+        text = f"{os.path.abspath(path)} has no plan of a that waits"
+        self.assertEqual(printed, f"rocketbroker: {text}\n")
+        self.assertFalse(os.path.exists(path))
 
     def test_rootIsAFile(self) -> None:
         """So is a directory that is none."""

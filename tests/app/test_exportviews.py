@@ -73,6 +73,25 @@ class ExportViewsTests(SynchronousTestCase):
         self.assertEqual((queue["topic"], queue["broker"]), ("T", "b"))
         self.assertEqual((queue["from"], queue["until"], queue["rows"]), (0, 3, 3))
 
+    def test_abandon(self) -> None:
+        """A plan that waits is dropped, and what it covers is planned anew."""
+        self.fill("d")
+        self.open()
+        self.world.copying.die_after = 1
+        self.assertRaises(Died, self.world.run, store=self.store)
+        self.assertEqual(len(self.world.files()), 2)
+        words = ("export", "abandon", self.root, "T")
+        result = CliRunner().invoke(command, words)
+        self.assertEqual(result.output, "plan 2 of T, 1 messages, is dropped\n")
+        self.assertEqual(len(self.world.files()), 1)
+        self.assertEqual(Ledger(self.world.storage).pending(), {})
+        self.open()
+        self.world.copying.die_after = None
+        self.assertEqual(self.world.run(store=self.store), 0)
+        whole, _ = self.rows("status")
+        self.assertEqual((whole["rows"], whole["commits"]), (4, 3))
+        self.rows("verify")
+
     def test_statusOfPlans(self) -> None:
         """A plan that waits is named, and so is who writes."""
         self.fill("d")

@@ -11,13 +11,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import ConfigurationError, StoreError
 from rocketbroker.export.history import read_history
 from rocketbroker.export.ledger import Ledger
-from rocketbroker.export.plans import End, FileTask, Mark, Plan
+from rocketbroker.export.plans import End, FileTask, Mark, Plan, Source
 from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.testing.files import MemoryDisk
 
 QUEUE = Queue("T", "b", 0)
 ENDS = {QUEUE: End(5, (Mark(4, 6, "id"),))}
+SOURCE = Source("store", (), ("b",))
 LAST = {"offset": 4, "storeTimestamp": 6, "msgId": "id"}
 PART = {"brokerName": "b", "queueId": 0, "from": 0, "until": 5, "first": None}
 ROW: dict[str, Any] = {"path": "p", "rows": 5, "ranges": [{**PART, "last": LAST}]}
@@ -92,11 +93,12 @@ class LedgerTests(SynchronousTestCase):
             self.disk = MemoryDisk()
             self.storage = DirectoryStorage(self.disk, "/lake/export")
             ledger = self.ledger()
-            ledger.set_origin("store")
+            ledger.add_source("T", SOURCE)
             ledger.write_plan(plan(1))
             self.disk.crash(random.Random(seed))
             again = self.ledger()
             self.assertEqual(again.origin(), "store")
+            self.assertEqual(again.sources(), {"T": SOURCE})
             self.assertEqual(again.pending(), {"T": plan(1)})
             again.commit(plan(1), [ROW], 9)
             self.disk.crash(random.Random(seed))
@@ -148,6 +150,21 @@ class LedgerTests(SynchronousTestCase):
             self.storage.put(f"_rocketbroker/{name}", b"{")
             error = self.assertRaises(StoreError, ask)
             self.assertIn(f"/lake/export/_rocketbroker/{name}", str(error))
+
+    def test_sources(self) -> None:
+        """Where a topic comes from grows; version 1 knows only of which kind it is."""
+        ledger = self.ledger()
+        self.storage.put(
+            "_rocketbroker/job.json", b'{"version": 1, "origin": "nameServer"}'
+        )
+        ledger.commit(plan(1), [ROW], 9)
+        self.assertEqual(ledger.sources(), {"T": Source("nameServer")})
+        ledger.add_source("T", Source("nameServer", ("east",), ("b",)))
+        ledger.add_source("T", Source("store", (), ("c",)))
+        ledger.add_source("U", SOURCE)
+        both = Source("nameServer", ("east",), ("b", "c"))
+        self.assertEqual(ledger.sources(), {"T": both, "U": SOURCE})
+        self.assertEqual(ledger.origin(), "nameServer")
 
     def test_others(self) -> None:
         """Other files in the directories do not count."""

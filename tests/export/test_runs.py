@@ -43,7 +43,7 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(self.world.run(), DONE)
         self.assertEqual(self.world.rows(), self.world.expected())
         self.assertIn(
-            "event=exported rows=25 expected=25 missing=0 files=2",
+            "event=exported rows=25 expected=25 missing=0 files=1",
             self.world.out.getvalue(),
         )
         self.assertEqual(self.commit(1)["rows"], 25)
@@ -51,7 +51,7 @@ class RunTests(SynchronousTestCase):
     def test_layout(self) -> None:
         """Files lie in directories of hours and are named by their ranges."""
         self.world.run()
-        name = "+00000000000000000000-00000000000000000020.zstd.parquet"
+        name = "+00000000000000000000-00000000000000000020+1more.zstd.parquet"
         self.assertEqual(
             self.world.files()[0],
             f"T/dt=2023-11-14/hour=22/T+broker-a+0000{name}",
@@ -86,7 +86,7 @@ class RunTests(SynchronousTestCase):
     def test_target(self) -> None:
         """Files are cut at the target size."""
         self.world.run(target=len(stored(0)) * 7)
-        self.assertTrue(len(self.world.files()) > 3)
+        self.assertEqual(len(self.world.files()), 3)
         self.assertEqual(self.world.rows(), self.world.expected())
 
     def test_dies(self) -> None:
@@ -158,10 +158,10 @@ class RunTests(SynchronousTestCase):
         self.world.origin.first[ZERO] = 4
         self.assertEqual(self.world.run(), DATA_LOSS)
         self.assertEqual(self.world.run(fail_on_data_loss=False), DONE)
-        (row, _) = self.commit(1)["files"]
+        (row,) = self.commit(1)["files"]
         hole = {"from": 0, "until": 4, "reason": "deleted"}
         self.assertEqual(row["ranges"][0]["holes"], [hole])
-        self.assertEqual(row["rows"], 16)
+        self.assertEqual(row["rows"], 21)
 
     def test_recreated(self) -> None:
         """A topic that was deleted and made again is not mixed with the old one."""
@@ -172,7 +172,7 @@ class RunTests(SynchronousTestCase):
         self.world.origin.ends[ZERO] = 25
         self.world.origin.records[19] = stored(19, b"other", store_ms=5)
         self.assertEqual(self.world.run(), DATA_LOSS)
-        self.assertIn("message 19 of queue 0", self.world.out.getvalue())
+        self.assertIn("another message 19 than", self.world.out.getvalue())
 
     def test_queueGone(self) -> None:
         """A queue that is not there now is named; the others are exported."""

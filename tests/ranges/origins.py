@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rocketbroker.errors import SubscriptionGroupNotExist
+from rocketbroker.errors import SubscriptionGroupNotExist, TopicNotExist
 from rocketbroker.ranges.origins import EVERYTHING, Filter, Piece
 from rocketbroker.ranges.ranges import Queue, Range
 from tests.ranges.messages import START_MS, stored
@@ -20,6 +20,8 @@ class MemoryOrigin:
     @ivar records: what stands at an offset instead of the usual message.
     @ivar every: a filter leaves out all but each such message.
     @ivar hidden: queues that nobody tells of any more.
+    @ivar forbidden: queues from which nobody may read.
+    @ivar cluster: the name of the cluster; empty if it is not known.
     @ivar beyond: how many more messages than asked for the last piece brings.
     """
 
@@ -34,6 +36,8 @@ class MemoryOrigin:
         self.closed = False
         self.asked = 0
         self.hidden: set[Queue] = set()
+        self.forbidden: set[Queue] = set()
+        self.cluster = ""
 
     def topics(self) -> list[str]:
         """See L{Origin}."""
@@ -42,7 +46,15 @@ class MemoryOrigin:
     def queues(self, topic: str) -> list[Queue]:
         """See L{Origin}."""
         found = [queue for queue in self.ends if queue.topic == topic]
-        return sorted(set(found) - self.hidden)
+        return sorted(set(found) - self.hidden - self.forbidden)
+
+    def hidden_queues(self, topic: str) -> list[Queue]:
+        """See L{Origin}."""
+        return sorted(queue for queue in self.forbidden if queue.topic == topic)
+
+    def clusters(self, topic: str) -> list[str]:
+        """See L{Origin}."""
+        return [self.cluster] if self.cluster else []
 
     def put(self, queue: Queue, end: int) -> None:
         """Make a queue."""
@@ -51,6 +63,8 @@ class MemoryOrigin:
 
     def bounds(self, queue: Queue) -> tuple[int, int]:
         """See L{Origin}."""
+        if queue not in self.ends:
+            raise TopicNotExist(f"there is no {queue}")
         return self.first[queue], self.ends[queue]
 
     def all_bounds(self, queues: Iterable[Queue]) -> dict[Queue, tuple[int, int]]:
