@@ -9,7 +9,9 @@ import socket
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -19,6 +21,35 @@ from rocketbroker.errors import ConfigurationError
 if TYPE_CHECKING:
     from rocketbroker.export.progress import Display
     from rocketbroker.export.storage import Storage
+
+#: Options of the read by the names of their words here.
+READ_OPTIONS: Final = {
+    "nameServer": "namesrv",
+    "store": "store",
+    "brokerName": "broker_name",
+    "subscribePattern": "pattern",
+    "assign": "assign",
+    "startingOffsets": "start",
+    "startingTimestamp": "since",
+    "endingTimestamp": "until",
+    "tags": "tags",
+    "sqlFilter": "sql",
+    "columns": "columns",
+    "retryTimeout": "retry_timeout",
+}
+
+
+class Spark(NamedTuple):
+    """The Spark that runs tasks.
+
+    @ivar cores: how many at once, without a master.
+    @ivar master: its address; empty for this process.
+    @ivar settings: its settings.
+    """
+
+    cores: int
+    master: str = ""
+    settings: Mapping[str, str] = MappingProxyType({})
 
 
 @click.group(
@@ -47,14 +78,34 @@ def export() -> None:
 
 
 @export.command("run")
-@click.argument("topic")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.option(
+    "--pattern",
+    metavar="REGEX",
+    help="All topics whose whole names match, in place of TOPICs.",
+)
+@click.option(
+    "--assign",
+    metavar="JSON",
+    help='Single queues, in place of TOPICs: {"orders": {"broker-a": [0, 1]}}.',
+)
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="Read from brokers.")
 @click.option("--store", metavar="DIR", help="Read a store's files, without a broker.")
 @click.option(
-    "--to", "root", required=True, metavar="DIR", help="The export's directory."
+    "--to",
+    "root",
+    required=True,
+    metavar="ROOT",
+    help="A directory, or an address as s3://bucket/path.",
 )
 @click.option(
     "--cores", default=0, metavar="N", help="Tasks at once. [default: all cores]"
+)
+@click.option(
+    "--master", metavar="URL", help="Spark's, as spark://host:7077. [default: none]"
+)
+@click.option(
+    "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable."
 )
 @click.option(
     "--broker-name",
@@ -64,6 +115,13 @@ def export() -> None:
     help="With --store: what its broker is called.",
 )
 @click.option(
+    "--from",
+    "start",
+    metavar="START",
+    help="Where queues begin that are not exported yet: earliest, latest, latest-N, "
+    "group:G, export:ROOT, or JSON of offsets. [default: earliest]",
+)
+@click.option(
     "--since",
     metavar="TIME",
     help="Of queues that are not exported yet: only messages stored at this time or "
@@ -71,10 +129,26 @@ def export() -> None:
 )
 @click.option("--until", metavar="TIME", help="Only messages stored before this time.")
 @click.option(
+    "--tags", metavar="TAGS", help="Only messages with one of these tags: 'a || b'."
+)
+@click.option(
+    "--sql",
+    metavar="CONDITION",
+    help="Only messages of which this is true, in RocketMQ's SQL92.",
+)
+@click.option(
     "--columns",
     metavar="NAMES",
     help="Only these columns, separated by commas; brokerName, queueId, queueOffset "
     "and bodyCRC, which checks need, are always there.",
+)
+@click.option(
+    "--file-size",
+    default="128m",
+    show_default=True,
+    metavar="BYTES",
+    help="How large a file becomes, about, in bytes of the log. Small queues share "
+    "files.",
 )
 @click.option(
     "--retry-timeout",
@@ -86,39 +160,52 @@ def export() -> None:
 @click.option(
     "--allow-data-loss",
     is_flag=True,
-    help="Go on where messages were deleted before they were exported.",
+    help="Go on where messages are gone or damaged; the ledger says which, and why.",
 )
 def export_run(
-    topic: str,
-    namesrv: str | None,
-    store: str | None,
+    topics: tuple[str, ...],
     root: str,
     cores: int,
-    broker_name: str,
-    since: str | None,
-    until: str | None,
-    columns: str | None,
-    retry_timeout: str,
+    master: str | None,
+    conf: tuple[str, ...],
+    file_size: str,
     allow_data_loss: bool,
+    **words: str | None,
 ) -> None:
-    """Export the new messages of TOPIC.
+    """Export the new messages of TOPICs.
 
     Each message is exported exactly once: a run goes on where the last one ended, and
-    carries out again what a run that died left unfinished.
+    carries out first what a run that died left unfinished. A topic that cannot be
+    exported stops none of the others. With --tags or --sql all messages are read and
+    checked nevertheless, and those left out are counted.
 
     \b
     Exit status: 0 done, 3 nothing new, 4 data loss, 5 verification failed,
-    1 anything else, with one sentence.
+    1 anything else, with one sentence; of several topics, that of the worst.
     """
-    if bool(namesrv) == bool(store):
+    given = {
+        option: word
+        for option, name in READ_OPTIONS.items()
+        if (word := words[name]) is not None
+    }
+    if topics:
+        given["subscribe"] = ",".join(topics)
+    if bool(words["namesrv"]) == bool(words["store"]):
         raise click.UsageError("one of --namesrv and --store is needed")
-    given = {"subscribe": topic, "brokerName": broker_name}
-    given |= {"nameServer": namesrv} if namesrv else {"store": store or ""}
-    more = {"startingTimestamp": since, "endingTimestamp": until, "columns": columns}
-    given |= {name: text for name, text in more.items() if text is not None}
-    given["retryTimeout"] = retry_timeout
+    if len({"subscribe", "subscribePattern", "assign"} & given.keys()) != 1:
+        raise click.UsageError("one of TOPIC, --pattern and --assign is needed")
     given["failOnDataLoss"] = "false" if allow_data_loss else "true"
-    sys.exit(run_export(given, root, cores or os.cpu_count() or 1))
+    settings = dict(pair_of(each) for each in conf)
+    spark = Spark(cores or os.cpu_count() or 1, master or "", settings)
+    sys.exit(run_export(given, root, spark, file_size))
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """A setting of Spark as its key and value."""
+    key, sign, value = text.partition("=")
+    if not (key and sign):
+        raise click.UsageError(f"--conf needs KEY=VALUE, not {text!r}")
+    return key, value
 
 
 @export.command("abandon")
@@ -154,13 +241,20 @@ def abandon(root: str, topic: str) -> int:
     return 0
 
 
-def run_export(given: dict[str, str], root: str, cores: int) -> int:
-    """Run an export; its exit status."""
+def run_export(
+    given: dict[str, str], root: str, spark: Spark, file_size: str = "128m"
+) -> int:
+    """Run an export; its exit status.
+
+    @param given: the options of the read.
+    @param file_size: how large a file becomes.
+    """
     try:
         from rocketbroker.export.copying import file_columns
         from rocketbroker.export.open_storage import open_storage
         from rocketbroker.export.runs import Job, Run
         from rocketbroker.export.spark_jobs import SparkCopying
+        from rocketbroker.ranges.option_values import size
         from rocketbroker.ranges.options import parse_options
     except ImportError as error:
         raise ConfigurationError(
@@ -168,12 +262,16 @@ def run_export(given: dict[str, str], root: str, cores: int) -> int:
         ) from error
     options = parse_options(given)
     file_columns(options)
+    try:
+        target = size(file_size)
+    except ValueError as error:
+        raise ConfigurationError(f"--file-size {file_size!r} {error}") from None
     storage = open_storage(root)
-    copying = SparkCopying(cores, log_path(storage))
+    copying = SparkCopying(spark.cores, log_path(storage), spark.master, spark.settings)
     # PySpark logs an interrupt in the middle of a call to the JVM, with two traces.
     logging.getLogger().addHandler(logging.NullHandler())
     wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock
-    job = Job(options, tasks=cores)
+    job = Job(options, target, spark.cores)
     try:
         return Run(storage, copying, display(), wall_ms, job).run()
     finally:

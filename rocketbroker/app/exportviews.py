@@ -114,6 +114,7 @@ def state_row(state: QueueState) -> dict[str, object]:
         "from": state.start,
         "until": state.end,
         "rows": state.rows,
+        "filtered": state.filtered,
         "holes": state.holes,
         "lost": state.lost,
         "last_stored": Moment(max(0, state.last_ms)),

@@ -15,6 +15,8 @@
 - L{ledger<rocketbroker.export.ledger>}: what an export knows of itself.
 - L{starting<rocketbroker.export.starting>}: reads that begin where an export ended.
 - L{copying<rocketbroker.export.copying>}: the tasks that read and write.
+- L{api<rocketbroker.export.api>}: exports out of a program with its own session.
+- L{filtering<rocketbroker.export.filtering>}: some messages only, and still checked.
 - L{spark_jobs<rocketbroker.export.spark_jobs>}: Spark, which runs them.
 - L{parquet<rocketbroker.export.parquet>}: one Parquet file, written and checked.
 - L{history<rocketbroker.export.history>}: the ledger for those who only look.

@@ -41,7 +41,6 @@ from rocketbroker.ranges.origins import Origin
 if TYPE_CHECKING:
     from rocketbroker.arrow.columns import Columns
     from rocketbroker.arrow.decoding import Decoder
-    from rocketbroker.arrow.layout import Layout
     from rocketbroker.export.parquet import ParquetFile
     from rocketbroker.ranges.ranges import Range
 
@@ -253,10 +252,13 @@ def file_columns(options: ReadOptions) -> Columns:
 
 
 def identity(task: FileTask, options: ReadOptions) -> dict[str, Any]:
-    """The identity of a file; it names its columns where these are not all."""
+    """The identity of a file; it names its columns and its filter if there are any."""
+    from rocketbroker.export.filtering import filter_json
+
     chosen = {"columns": list(file_columns(options))} if options.select else {}
     return {
         **chosen,
+        **filter_json(options),
         "path": task.path,
         "topic": task.wanted[0].queue.topic,
         "groupRows": task.group_rows,
@@ -266,16 +268,10 @@ def identity(task: FileTask, options: ReadOptions) -> dict[str, Any]:
 
 def is_of(row: Mapping[str, Any], task: FileTask, options: ReadOptions) -> bool:
     """Whether a manifest row is that of a file, with the same ranges and columns."""
-    wanted = {"columns": None, **identity(task, options)}
+    wanted = {"columns": None, "filter": None, **identity(task, options)}
     return all(row.get(name) == value for name, value in wanted.items()) and [
         queue_range(task.wanted[0].queue.topic, part) for part in row_parts(row)
     ] == list(task.wanted)
-
-
-def mark_of(layout: Layout, row: int, message_id: str) -> Mark:
-    """What tells a message of a layout from others."""
-    offset = int(layout.front["queue_offset"][row])
-    return Mark(offset, int(layout.store_ms[row]), message_id)
 
 
 def write_file(
@@ -293,17 +289,13 @@ def write_file(
     @raise DataLoss: messages are gone.
     @raise CountMismatch: they are not those that the range must have.
     """
-    from rocketbroker.arrow.columns import NATIVE, arrow_schema
+    from rocketbroker.arrow.columns import arrow_schema
     from rocketbroker.arrow.decoding import Decoder
     from rocketbroker.export.parquet import ParquetFile
 
     columns = file_columns(options)
     decoders = [
-        Decoder(
-            {**columns, "msgId": NATIVE["msgId"]},
-            wanted.queue.broker,
-            options.decompress,
-        )
+        Decoder(columns, wanted.queue.broker, options.decompress)
         for wanted in task.wanted
     ]
     file = ParquetFile(storage, task.path, arrow_schema(columns), task.group_rows)
@@ -346,36 +338,38 @@ def write_range(
     import numpy as np
 
     from rocketbroker.arrow.gathering import values_and_offsets
-    from rocketbroker.arrow.reading import RangeReader
+    from rocketbroker.export.filtering import WantedReader
+    from rocketbroker.export.marks import mark_of
     from rocketbroker.export.parquet import crc32c
 
-    reader = RangeReader(origin, wanted, options)
+    reader = WantedReader(origin, wanted, options)
     digest = np.dtype([("offset", ">u8"), ("crc", ">u4")])
     queue_digest = 0
     names = list(file_columns(options))
-    marks: list[Mark] = []
-    for layout in reader.layouts():
+    first: Mark | None = None
+    last: Mark | None = None
+    whole = None
+    for whole, layout in reader.layouts():
+        first = first or mark_of(whole, 0, wanted.queue.broker)
         words = np.empty(layout.size, digest)
         words["offset"] = layout.front["queue_offset"]
         words["crc"] = layout.front["body_crc"]
         queue_digest = crc32c(words.tobytes(), queue_digest)
-        batch = None
         for batch in decoder.batches(layout):
-            if not marks:
-                marks.append(mark_of(layout, 0, batch.column("msgId")[0].as_py()))
             if "body" in names:
                 bodies, _ = values_and_offsets(batch.column("body"))
                 body_digest = crc32c(bodies, body_digest)
-            file.write(batch.select(names))
-        if batch is not None:
-            last = mark_of(layout, -1, batch.column("msgId")[-1].as_py())
-            marks = [marks[0], last]
-        report.more(layout.size, file.size)
+            file.write(batch)
+        report.more(whole.size, file.size)
+    if whole is not None:
+        last = mark_of(whole, whole.size - 1, wanted.queue.broker)
+    filtered = {"filtered": reader.filtered} if options.filtered else {}
     part = {
         **queue_json(wanted),
         "rows": reader.rows,
-        "first": mark_json(marks[0]) if marks else None,
-        "last": mark_json(marks[-1]) if marks else None,
+        **filtered,
+        "first": mark_json(first) if first else None,
+        "last": mark_json(last) if last else None,
         "queueDigest": queue_digest,
         "holes": [hole_json(hole) for hole in reader.holes],
     }

@@ -19,9 +19,6 @@ from rocketbroker.export.sizes import Sizes
 from rocketbroker.ranges.origins import Origin
 from rocketbroker.ranges.ranges import Range
 
-#: How large a file becomes, about: bytes of the log.
-TARGET_BYTES: Final = 128 * 1024 * 1024
-
 #: How large a group of rows becomes, about, likewise: readers hold one in memory.
 GROUP_BYTES: Final = 64 * 1024 * 1024
 
@@ -141,13 +138,13 @@ def cut(
     origin: Origin,
     ranges: Sequence[Range],
     now_ms: int,
-    target: int = TARGET_BYTES,
+    target: int,
     tasks: int = 1,
 ) -> Iterator[FileTask]:
     """The files of ranges.
 
     @param now_ms: the time.
-    @param target: how large a file becomes, about.
+    @param target: how large a file becomes, about, in bytes of the log.
     @param tasks: how many files are written at once.
     """
     sizes = Sizes(origin, ranges)

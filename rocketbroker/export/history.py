@@ -49,6 +49,7 @@ class Part:
     @ivar gaps: the holes in it.
     @ivar first_ms: when the first one was stored; -1 if there is none.
     @ivar queue_digest: see L{rocketbroker.export.copying}.
+    @ivar filtered: how many messages were left out because nobody wants them.
     """
 
     wanted: Range
@@ -57,6 +58,7 @@ class Part:
     first_ms: int
     last_ms: int
     queue_digest: int
+    filtered: int = 0
 
 
 @attrs.frozen
@@ -194,6 +196,7 @@ class QueueState:
     @ivar start: its first exported offset.
     @ivar end: its first offset that is not exported.
     @ivar last_ms: when the last exported message was stored; -1 if there is none.
+    @ivar filtered: how many messages were left out because nobody wants them.
     """
 
     queue: Queue
@@ -203,6 +206,7 @@ class QueueState:
     holes: int
     lost: int
     last_ms: int
+    filtered: int = 0
 
 
 def queue_states(history: History) -> list[QueueState]:
@@ -220,12 +224,13 @@ def queue_states(history: History) -> list[QueueState]:
             starts[queue] = min(starts.get(queue, wanted.start), wanted.start)
             ends[queue] = max(ends.get(queue, wanted.until), wanted.until)
         for part in parts:
-            count = counts.setdefault(part.wanted.queue, [0, 0, 0, -1])
+            count = counts.setdefault(part.wanted.queue, [0, 0, 0, -1, 0])
             count[0] += part.rows
             count[1] += sum(gap.wanted.size for gap in part.gaps)
             count[3] = max(count[3], part.last_ms)
+            count[4] += part.filtered
         for gap in commit.lost:
-            counts.setdefault(gap.wanted.queue, [0, 0, 0, -1])[2] += gap.wanted.size
+            counts.setdefault(gap.wanted.queue, [0, 0, 0, -1, 0])[2] += gap.wanted.size
     return [
         QueueState(queue, starts[queue], ends[queue], *counts[queue])
         for queue in sorted(starts)
@@ -401,6 +406,7 @@ def read_part(commit: int, topic: str, tree: Mapping[str, Any]) -> Part:
         first_ms=stored_ms(tree["first"]),
         last_ms=stored_ms(tree["last"]),
         queue_digest=int(tree["queueDigest"]),
+        filtered=int(tree["filtered"]),
     )
 
 

@@ -269,6 +269,7 @@ def check_file(storage: Storage, row: dict[str, Any]) -> None:
     parts = row_parts(row)
     for part in parts:
         missing = sum(hole["until"] - hole["from"] for hole in part["holes"])
+        missing += part["filtered"]
         if part["rows"] != part["until"] - part["from"] - missing:
             raise FileMismatch(
                 f"{row['path']} has {part['rows']} rows for the offsets from "
@@ -277,7 +278,8 @@ def check_file(storage: Storage, row: dict[str, Any]) -> None:
     if row["rows"] != sum(part["rows"] for part in parts):
         raise FileMismatch(f"{row['path']} has more or fewer rows than its ranges")
     bounds = offset_bounds(footer)
-    if bounds is not None and len(parts) == 1 and not parts[0]["holes"]:
+    is_whole = row["rows"] == sum(part["until"] - part["from"] for part in parts)
+    if bounds is not None and len(parts) == 1 and is_whole:
         expected = (parts[0]["from"], parts[0]["until"] - 1)
         if bounds != expected:
             raise FileMismatch(

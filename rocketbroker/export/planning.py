@@ -8,19 +8,25 @@ messages it is, and how L{cutting<rocketbroker.export.cutting>} makes files of i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from rocketbroker.export.binding import check_end, marks_of, reading_of, source_of
-from rocketbroker.export.cutting import TARGET_BYTES, cut
+from rocketbroker.export.cutting import cut
 from rocketbroker.export.plans import End, Lost, Plan
-from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.options import ReadOptions, named_queues
 from rocketbroker.ranges.origins import DataLoss, Origin
 from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.ranges.resolving import (
+    after_export,
+    check_names,
     ending_offset,
     resolve_queue,
     wanted_queues,
     wanted_topics,
 )
+
+#: How large a file becomes, about: bytes of the log.
+TARGET_BYTES: Final = 128 * 1024 * 1024
 
 
 def start_of(
@@ -64,28 +70,37 @@ def make_plan(
     @param now_ms: the time.
     @param target: how large a file becomes.
     @param tasks: how many files are written at once.
-    @return: None if there is nothing new.
+    @return: None if there is nothing new. A queue that is to begin behind its first
+        message is in the plan even if nothing is there yet, or the next run would begin
+        elsewhere.
     @raise DataLoss: see L{start_of}.
     """
     (topic,) = wanted_topics(origin, options)
     ranges: list[Range] = []
     lost: list[Lost] = []
-    for queue in wanted_queues(origin, options):
+    queues = wanted_queues(origin, options)
+    for name, given in named_queues(options):
+        check_names(name, given, queues)
+    if not {*queues} <= {*ends}:
+        options = after_export(origin, options, queues)
+    for queue in queues:
         wanted, gone = start_of(origin, options, queue, ends.get(queue), now_ms)
         if gone is not None:
             lost.append(Lost(gone, f"{queue} begins at {wanted.start}"))
-        if wanted.size > 0:
+        is_pinned = queue not in ends and wanted.start > origin.bounds(queue)[0]
+        if wanted.size > 0 or is_pinned:
             ranges.append(wanted)
     if not ranges and not lost:
         return None
+    filled = [wanted for wanted in ranges if wanted.size > 0]
     return Plan(
         number,
         topic,
         now_ms,
         tuple(ranges),
-        tuple(cut(origin, ranges, now_ms, target, tasks)),
+        tuple(cut(origin, filled, now_ms, target, tasks)),
         tuple(lost),
         source_of(origin, options, topic),
-        {wanted.queue: marks_of(origin, wanted) for wanted in ranges},
+        {wanted.queue: marks_of(origin, wanted) for wanted in filled},
         reading_of(options),
     )

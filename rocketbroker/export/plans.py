@@ -311,10 +311,11 @@ def row_parts(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Each has C{brokerName}, C{queueId}, C{from}, C{until}, C{rows}, C{first} and C{last}
     (marks as JSON or None; in version 1 the first has no id), C{queueDigest} and
-    C{holes} (C{from}, C{until}, C{reason}).
+    C{holes} (C{from}, C{until}, C{reason}), and C{filtered}, how many messages are left
+    out because nobody wants them.
     """
     if "ranges" in row:
-        return list(row["ranges"])
+        return [{"filtered": 0, **part} for part in row["ranges"]]
     names = ("brokerName", "queueId", "from", "until", "rows", "queueDigest")
     first = last = None
     if row["lastMsgId"]:
@@ -328,6 +329,7 @@ def row_parts(row: Mapping[str, Any]) -> list[dict[str, Any]]:
             "first": first,
             "last": last,
             "holes": holes,
+            "filtered": 0,
         }
     ]
 

@@ -16,7 +16,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, cast, final
 
 import attrs
 
@@ -29,21 +29,22 @@ from rocketbroker.export.binding import (
     unreadable,
 )
 from rocketbroker.export.copying import Copying
-from rocketbroker.export.cutting import TARGET_BYTES
 from rocketbroker.export.execution import Execution
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.parquet import FileMismatch
-from rocketbroker.export.planning import make_plan
-from rocketbroker.export.plans import Plan, Source
+from rocketbroker.export.planning import TARGET_BYTES, make_plan
+from rocketbroker.export.plans import Plan, Source, row_parts
 from rocketbroker.export.progress import Display
 from rocketbroker.export.sentences import sentence
 from rocketbroker.export.sizes import planning_options
 from rocketbroker.export.storage import Storage
 from rocketbroker.ranges.open_origins import open_origin
-from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.ranges.options import ReadOptions, named_queues
 from rocketbroker.ranges.origins import CountMismatch, DataLoss, Origin
 from rocketbroker.ranges.resolving import wanted_topics
 from rocketbroker.records.malformed import Malformed
+
+Given = TypeVar("Given")
 
 # Exit statuses.
 DONE: Final = 0
@@ -123,6 +124,7 @@ class Run:
         origin = self._origins(planning_options(self._job.options))
         try:
             topics = wanted_topics(origin, self._job.options)
+            check_named_topics(self._job.options, topics)
             for topic in topics:
                 more = {"topic": topic} if len(topics) > 1 else {}
                 export = partial(self._export, origin, topic)
@@ -163,13 +165,24 @@ class Run:
         elif left is None:
             self._display.say("nothing new", topic=topic)
         self._name_unreadable(origin, options, topic)
-        return NOTHING_NEW if plan is None and left is None else DONE
+        done = [each for each in (left, plan) if each and (each.rows or each.lost)]
+        return DONE if done else NOTHING_NEW
 
     def _options(self, topic: str) -> ReadOptions:
         """How one topic is read."""
-        options = attrs.evolve(self._job.options, topics=(topic,), pattern="")
-        assigned = tuple(each for each in options.assigned if each.topic == topic)
-        return attrs.evolve(options, assigned=assigned)
+        options = self._job.options
+        return attrs.evolve(
+            options,
+            topics=(topic,),
+            pattern="",
+            assigned=tuple(each for each in options.assigned if each.topic == topic),
+            starting=(
+                () if options.starting_times else of_topic(options.starting, topic)
+            ),
+            ending=of_topic(options.ending, topic),
+            starting_times=of_topic(options.starting_times, topic),
+            ending_times=of_topic(options.ending_times, topic),
+        )
 
     def _carry_out(self, plan: Plan, options: ReadOptions) -> None:
         """Carry out a plan and commit it."""
@@ -227,11 +240,14 @@ class Run:
         self, plan: Plan, rows: list[dict[str, Any]], number: int, took_ms: int
     ) -> None:
         count = sum(row["rows"] for row in rows)
+        filtered = sum(part["filtered"] for row in rows for part in row_parts(row))
+        more = {"filtered": filtered} if filtered else {}
         self._display.say(
             "exported",
             rows=count,
             expected=plan.rows,
-            missing=plan.rows - count,
+            missing=plan.rows - count - filtered,
+            **more,
             files=len(rows),
             bytes=sum(row["bytes"] for row in rows),
             undecodable=sum(row["decodeErrors"] for row in rows),
@@ -240,6 +256,28 @@ class Run:
             commit=number,
             topic=plan.topic,
         )
+
+
+def of_topic(given: Given, topic: str) -> Given:
+    """What an option gives by name for the queues of one topic; all else as it is."""
+    if not isinstance(given, tuple):
+        return given
+    # mypy: a tuple stays one of the same kind.
+    found: Any = tuple(pair for pair in given if pair[0].topic == topic)
+    return cast(Given, found)
+
+
+def check_named_topics(options: ReadOptions, topics: Iterable[str]) -> None:
+    """See that options name only topics that are exported.
+
+    @raise ConfigurationError: they name others.
+    """
+    for name, queues in named_queues(options):
+        for queue in queues:
+            if queue.topic not in topics:
+                raise ConfigurationError(
+                    f"{name} names topic {queue.topic!r}, which is not exported"
+                )
 
 
 def worst(statuses: Iterable[int]) -> int:

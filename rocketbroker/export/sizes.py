@@ -23,7 +23,7 @@ from rocketbroker.ranges.ranges import Queue, Range
 
 #: So many places are looked at, over all ranges of a plan, and one of each at least. A
 #: broker answers so many questions in a fraction of a second.
-PLACES: Final = 128
+PLACES: Final = 64
 
 #: So many messages are looked at in a place, in these steps; no further ones behind a
 #: step that brought L{ENOUGH_BYTES}.

@@ -31,8 +31,8 @@ from rocketbroker.arrow.columns import NATIVE, chosen
 from rocketbroker.arrow.decoding import Decoder
 from rocketbroker.arrow.fingerprints import fingerprint_at
 from rocketbroker.arrow.gathering import values_and_offsets
-from rocketbroker.arrow.reading import RangeReader
 from rocketbroker.errors import RocketbrokerError
+from rocketbroker.export.filtering import WantedReader, with_filter_of
 from rocketbroker.export.history import DataFile, History, Part, known_numbers
 from rocketbroker.export.ledger import FOLDER
 from rocketbroker.export.parquet import (
@@ -163,7 +163,7 @@ def check_numbers(numbers: Sequence[int]) -> Iterator[Fault]:
 
 def check_part(file: DataFile, part: Part) -> Iterator[Fault]:
     """A range has as many rows as offsets, but for its holes, which lie in it."""
-    missing = 0
+    missing = part.filtered
     for gap in part.gaps:
         missing += gap.wanted.size
         if not part.wanted.start <= gap.wanted.start < gap.wanted.until:
@@ -331,6 +331,7 @@ def compare_with(origin: Origin, options: ReadOptions, file: DataFile) -> Compar
     faults: list[Fault] = []
     rows = removed = body = 0
     options = attrs.evolve(options, fail_on_data_loss=False)
+    options = with_filter_of(options, file.row)
     for part in file.parts:
         try:
             first, end = origin.bounds(part.wanted.queue)
@@ -367,9 +368,9 @@ def read_again(origin: Origin, options: ReadOptions, part: Part, body: int) -> D
     """
     columns = chosen(["body"], NATIVE)
     decoder = Decoder(columns, part.wanted.queue.broker, options.decompress)
-    reader = RangeReader(origin, part.wanted, options)
+    reader = WantedReader(origin, part.wanted, options)
     digests = Digests(body)
-    for layout in reader.layouts():
+    for _, layout in reader.layouts():
         digests.add(layout.front["queue_offset"], layout.front["body_crc"])
         for batch in decoder.batches(layout):
             digests.add_bodies(batch.column("body"))

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.admin.lazycommands import LazyCommands
 from rocketbroker.app.command import command, main
-from rocketbroker.app.exportcommands import display, run_export
+from rocketbroker.app.exportcommands import Spark, display, run_export
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.export.progress import LineDisplay
 
@@ -75,6 +75,18 @@ class CommandTests(SynchronousTestCase):
             (("export", "run", "T"), "Missing option '--to'"),
             (("export", "run", "T", "--to", "d"), "one of --namesrv and --store"),
             (
+                ("export", "run", "--to", "d", "--store", "s"),
+                "one of TOPIC, --pattern and --assign is needed",
+            ),
+            (
+                ("export", "run", "T", "--pattern", "U", "--to", "d", "--store", "s"),
+                "one of TOPIC, --pattern and --assign is needed",
+            ),
+            (
+                ("export", "run", "T", "--to", "d", "--store", "s", "--conf", "x"),
+                "--conf needs KEY=VALUE, not 'x'",
+            ),
+            (
                 ("export", "run", "T", "--to", "d", "--store", "s", "--namesrv", "n"),
                 "one of --namesrv and --store",
             ),
@@ -82,6 +94,22 @@ class CommandTests(SynchronousTestCase):
             result = self.call(*words)
             self.assertEqual(result.exit_code, 2)
             self.assertIn(printed, result.output)
+
+    def test_options(self) -> None:
+        """Words that make no sense are refused before anything begins."""
+        usual = ("export", "run", "T", "--store", "s", "--to", "d")
+        for words, sentence in (
+            (("--from", "later"), "startingOffsets='later'"),
+            (("--from", "group:g"), "startingOffsets=group: needs nameServer"),
+            (("--from", '{"U": {"b": {"0": 1}}}'), "names topic 'U'"),
+            (("--tags", "a", "--sql", "x = 1"), "one of tags and sqlFilter"),
+            (("--sql", "x ="), "sqlFilter='x ='"),
+            (("--columns", "bdy"), "there is no column 'bdy'"),
+            (("--file-size", "x"), "--file-size 'x' is no number of bytes"),
+        ):
+            result = self.call(*usual, *words)
+            self.assertIsInstance(result.exception, ConfigurationError)
+            self.assertIn(sentence, str(result.exception))
 
     def test_times(self) -> None:
         """A time that is none is refused before anything begins."""
@@ -95,7 +123,7 @@ class CommandTests(SynchronousTestCase):
         given = {"store": self.mktemp(), "subscribe": "T"}
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            code = run_export(given, self.mktemp(), 1)
+            code = run_export(given, self.mktemp(), Spark(1))
         self.assertEqual(code, 1)
         (line,) = out.getvalue().splitlines()
         self.assertIn("event=failed reason=", line)
