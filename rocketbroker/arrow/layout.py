@@ -164,9 +164,14 @@ def starts_one_by_one(buffer: bytes) -> Ints:
 
 
 def window(data: Bytes, starts: Ints, size: int) -> npt.NDArray[np.uint8]:
-    """C{size} bytes from each start, as contiguous rows."""
-    rows = np.lib.stride_tricks.sliding_window_view(data, size)
-    return np.ascontiguousarray(rows[starts])
+    """C{size} bytes from each start, as contiguous rows.
+
+    Each is one element of an array over the data in which elements overlap: numpy
+    copies elements of bytes without a type whole, and rows of an array byte by byte.
+    """
+    kind = np.dtype((np.void, size))
+    rows = np.ndarray(max(0, len(data) - size + 1), kind, data, strides=(1,))
+    return rows[starts].view(np.uint8).reshape(len(starts), size)
 
 
 def fields(data: Bytes, starts: Ints, kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -144,7 +144,7 @@ class ParquetFile:
         self._sink = Sink(storage.create(path))
         try:
             # It writes the first bytes at once.
-            self._writer = writer_to(self._sink, schema)
+            self._writer = writer_to(pa.PythonFile(self._sink, "w"), schema)
         except BaseException:
             self._sink.abandon()
             raise
@@ -204,11 +204,14 @@ class ParquetFile:
         self._writer.close()
 
 
-def writer_to(sink: Sink, schema: Any) -> Any:
-    """A writer with the encodings that suit messages."""
+def writer_to(sink: Any, schema: Any) -> Any:
+    """A writer with the encodings that suit messages.
+
+    @param sink: a path, or an open file of Arrow's.
+    """
     names = set(schema.names)
     return pq.ParquetWriter(
-        pa.PythonFile(sink, "w"),
+        sink,
         schema,
         compression="zstd",
         compression_level=COMPRESSION_LEVEL,
