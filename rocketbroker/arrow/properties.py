@@ -53,11 +53,14 @@ def read_properties(strings: Any) -> PropertyColumns:
     @param strings: a binary array: the properties string of each message.
     """
     count = len(strings)
-    odd = find_odd(strings)
+    found = marks(strings)
+    odd = find_odd(found)
     while True:
         plain = np.flatnonzero(~odd)
+        if len(plain) < count:
+            found = marks(strings.take(plain))
         try:
-            fast = read_plain(strings if len(plain) == count else strings.take(plain))
+            fast = read_plain(found)
         except pa.ArrowInvalid:
             odd |= find_undecodable(strings)
             continue
@@ -97,30 +100,41 @@ def closed(strings: Any) -> Any:
     return pc.if_else(pa.array(missing), longer, strings)
 
 
-def marks(strings: Any) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
-    """The bytes, the positions of all 0x01 and 0x02, how many of these before each
-    row."""
-    data, offsets = values_and_offsets(strings)
-    found = np.flatnonzero((data - 1) < END)
-    return data, found, np.searchsorted(found, offsets)
+class Marks(NamedTuple):
+    """Where to cut the properties strings of N messages.
+
+    @ivar data: all of them, one after the other, each closed.
+    @ivar offsets: where each begins, and the last one ends.
+    @ivar places: the positions of all 0x01 and 0x02.
+    @ivar before: how many of these there are before each row, and in all.
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: Ints
+    places: Ints
+    before: Ints
 
 
-def find_odd(strings: Any) -> Flags:
+def marks(strings: Any) -> Marks:
+    """Where to cut these."""
+    data, offsets = values_and_offsets(closed(strings))
+    places = np.flatnonzero((data - 1) < END)
+    return Marks(data, offsets, places, np.searchsorted(places, offsets))
+
+
+def find_odd(marks: Marks) -> Flags:
     """Which rows cannot be cut at each 0x01 and 0x02."""
-    strings = closed(strings)
-    data, found, before = marks(strings)
+    data, offsets, places, before = marks
     counts = np.diff(before)
     odd: Flags = (counts & 1) != 0
-    if not len(found):
-        _, offsets = values_and_offsets(strings)
+    if not len(places):
         odd |= np.diff(offsets) > 0
         return odd
     row = np.repeat(np.arange(len(counts)), counts)
-    number = np.arange(len(found)) - before[:-1][row]
-    alternate = data[found] == (number & 1) + 1
-    _, offsets = values_and_offsets(strings)
-    previous = np.where(number == 0, offsets[:-1][row], np.roll(found, 1) + 1)
-    wrong = ~alternate | (found - previous < 1)
+    number = np.arange(len(places)) - before[:-1][row]
+    alternate = data[places] == (number & 1) + 1
+    previous = np.where(number == 0, offsets[:-1][row], np.roll(places, 1) + 1)
+    wrong = ~alternate | (places - previous < 1)
     odd[row[wrong]] = True
     return odd
 
@@ -136,26 +150,26 @@ def find_undecodable(strings: Any) -> Flags:
     return wrong
 
 
-def read_plain(strings: Any) -> tuple[PropertyColumns, Ints]:
+def read_plain(marks: Marks) -> tuple[PropertyColumns, Ints]:
     """The properties of rows that are not odd.
 
     @return: the columns, and the rows in which a name stands twice: those are wrong.
     @raise pa.ArrowInvalid: something is not UTF-8.
     """
-    count = len(strings)
-    strings = closed(strings)
-    data, found, before = marks(strings)
+    data, _, found, before = marks
+    count = len(before) - 1
     entries = before >> 1
     cuts = np.empty(len(found) * 2 + 1, np.int64)
     cuts[0] = 0
     # Of each entry: name begins, name ends, value begins, value ends.
     cuts[1::2], cuts[2::2] = found, found + 1
-    names = cut_and_take(data, cuts, 0, 4).cast(pa.string()).dictionary_encode()
+    words = cut_and_take(data, cuts, 0, 4).cast(pa.string())
+    names = words.dictionary_encode()
     values = cut_and_take(data, cuts, 2, 4).cast(pa.string())
     codes = names.indices.to_numpy(zero_copy_only=False)
     dictionary = names.dictionary.to_pylist()
     maps = pa.MapArray.from_arrays(
-        pa.array(entries.astype(np.int32)), names.dictionary_decode(), values
+        pa.array(entries.astype(np.int32)), words, values
     ).cast(MAP)
     row = np.repeat(np.arange(count), np.diff(entries))
     single = {}
