@@ -55,6 +55,10 @@ class Spark(NamedTuple):
 @click.group(
     cls=LazyCommands,
     places={
+        "follow": Place(
+            "rocketbroker.app.exportfollow:export_follow",
+            "Export the messages of TOPICs as they come, until told to stop.",
+        ),
         "lag": Place(
             "rocketbroker.app.exportviews:export_lag",
             "Show how far the export below ROOT is behind.",

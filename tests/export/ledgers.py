@@ -76,7 +76,7 @@ def history(*commits: Commit) -> History:
     for each in commits:
         ends = {**ends, **each.ends}
         found.append(attrs.evolve(each, ends=ends))
-    return History(tuple(found), (), (), tuple(each.number for each in found))
+    return History(tuple(found), (), ())
 
 
 def long_history(commits: int, queues: int, each: int) -> History:
