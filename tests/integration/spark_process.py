@@ -3,8 +3,8 @@
     python spark_process.py
 
 reads a line of JSON for each: a list of words, the first of which is C{rocketbroker},
-C{reads}, C{streams} or C{writes}. It answers with a line: the exit status, and what was
-printed.
+C{reads}, C{streams}, C{writes}, or C{python}, with the path of a program. It answers
+with a line: the exit status, and what was printed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import atexit
 import io
 import json
+import runpy
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from typing import ClassVar
 
@@ -62,7 +64,8 @@ def carry_out(words: list[str]) -> tuple[int, str]:
     """Run one command; its exit status and what it printed."""
     from rocketbroker.app.command import main
 
-    commands = {
+    commands: dict[str, Callable[[], object]] = {
+        "python": lambda: runpy.run_path(words[1]),
         "reads": spark_reads.main,
         "streams": spark_streams.main,
         "writes": spark_writes.main,

@@ -1,0 +1,147 @@
+"""The pages about exports and Spark: each command and program, as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.export.snippets import snippets
+from tests.integration.s3server import running_s3
+from tests.integration.servers import ROOT, Cluster, environment
+from tests.integration.spark_process import SparkProcess
+
+#: How long anything may take; nothing is asserted about it.
+SECONDS = 120.0
+
+#: What a command of C{export run} may end with besides 0.
+NOTHING_NEW = 3
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The programs of a page: of each its language, and its text."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    found = re.findall(
+        r"^\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text, re.MULTILINE
+    )
+    return [
+        (language, re.sub("^   ", "", body, flags=re.MULTILINE).strip() + "\n")
+        for language, body in found
+    ]
+
+
+class PageTests(SynchronousTestCase):
+    """C{docs/export.rst} and C{docs/spark.rst}, with servers and S3 of this machine."""
+
+    timeout = 900
+
+    def setUp(self) -> None:
+        """Servers with the topics of which the pages speak."""
+        running = running_s3()
+        self.s3 = running.__enter__()
+        self.addCleanup(running.__exit__, None, None, None)
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.stop)
+        self.cluster.start()
+        self.folder = Path(self.mktemp()).absolute()
+        self.folder.mkdir()
+        with Client(Settings(self.cluster.names)) as client:
+            for topic in ("Orders", "Payments", "Invoices", "Copies"):
+                client.create_topic(topic, queues=2)
+            for topic, count in (("Orders", 200), ("Payments", 10)):
+                messages = (
+                    Message(topic, b"%d" % n, "paid" if n % 2 else "open")
+                    for n in range(count)
+                )
+                for result in Producer(client).send_all(messages):
+                    self.assertEqual(result.status, 0)
+
+    def here(self, text: str) -> str:
+        """A program with the places of this test."""
+        for there, here in (
+            ("127.0.0.1:9876", self.cluster.names),
+            ("s3://lake/exports?region=eu-central-1", self.s3.uri("exports")),
+            ("/home/me/store", str(self.cluster.store)),
+            ("~/store", str(self.cluster.store)),
+            ("/data/", f"{self.folder}/"),
+        ):
+            text = text.replace(there, here)
+        return text
+
+    def run_line(self, line: str) -> None:
+        """Run a command; statuses are those that the page names."""
+        line, _, otherwise = self.here(line).partition(" || ")
+        self.assertIn(otherwise, ("", f"[ $? -eq {NOTHING_NEW} ]"))
+        words = shlex.split(line)
+        if words[:3] == ["rocketbroker", "export", "follow"]:
+            self.follow(words)
+            return
+        done = SparkProcess.run(*words)
+        is_run = words[1:3] == ["export", "run"]
+        wanted = (0, NOTHING_NEW) if is_run else (0,)
+        self.assertIn(done.returncode, wanted, (line, done.stdout))
+
+    def follow(self, words: list[str]) -> None:
+        """Follow until there is nothing to do, then stop it."""
+        out = self.folder / "follow"
+        with open(out, "wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rocketbroker.app.command", *words[1:]]
+                + ["--output", "jsonl"],
+                stdout=file,
+                stderr=file,
+                env=environment(),
+            )
+        end = time.monotonic() + SECONDS
+        while '"waiting"' not in out.read_text() and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(SECONDS), 0, out.read_text())
+        kinds = [json.loads(line)["kind"] for line in out.read_text().splitlines()]
+        self.assertEqual((kinds[0], kinds[-1]), ("following", "stopped"))
+
+    def test_export(self) -> None:
+        """Each command of the page on exports does what it says."""
+        for language, text in blocks("export.rst"):
+            if language == "sql":
+                rows = duckdb.connect().execute(self.here(text)).fetchall()
+                self.assertEqual(sum(row[-1] for row in rows), 200)
+                continue
+            self.assertEqual(language, "bash")
+            for line in text.splitlines():
+                self.run_line(line)
+        report = (self.folder / "report.html").read_text("utf-8")
+        self.assertIn("Whole: every offset", report)
+        program = self.folder / "report.py"
+        program.write_text(dict(snippets(f"{self.folder}/lake", "Orders"))["Spark"])
+        done = SparkProcess.run("python", str(program))
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_spark(self) -> None:
+        """The programs of the page on Spark run, one after the other, in a session."""
+        program = self.folder / "page.py"
+        parts = []
+        for language, text in blocks("spark.rst"):
+            self.assertEqual(language, "python")
+            parts.append(self.here(text))
+        program.write_text("\n".join([*parts, "spark.stop()"]))
+        done = SparkProcess.run("python", str(program))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        numbers = [line for line in done.stdout.splitlines() if line.isdecimal()]
+        self.assertEqual(numbers, ["200", "100", "200"], done.stdout)
+        with Client(Settings(self.cluster.names)) as client:
+            for topic, count in (("Invoices", 1000), ("Copies", 200)):
+                ends = [client.max_offset(queue) for queue in client.queues(topic)]
+                self.assertEqual(sum(ends), count, topic)
