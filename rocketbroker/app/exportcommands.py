@@ -166,6 +166,13 @@ def export() -> None:
     is_flag=True,
     help="Go on where messages are gone or damaged; the ledger says which, and why.",
 )
+@click.option(
+    "--output",
+    type=click.Choice(["text", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="jsonl: what happens, as lines of JSON for programs.",
+)
 def export_run(
     topics: tuple[str, ...],
     root: str,
@@ -174,6 +181,7 @@ def export_run(
     conf: tuple[str, ...],
     file_size: str,
     allow_data_loss: bool,
+    output: str,
     **words: str | None,
 ) -> None:
     """Export the new messages of TOPICs.
@@ -201,7 +209,7 @@ def export_run(
     given["failOnDataLoss"] = "false" if allow_data_loss else "true"
     settings = dict(pair_of(each) for each in conf)
     spark = Spark(cores or os.cpu_count() or 1, master or "", settings)
-    sys.exit(run_export(given, root, spark, file_size))
+    sys.exit(run_export(given, root, spark, file_size, output))
 
 
 def pair_of(text: str) -> tuple[str, str]:
@@ -246,12 +254,17 @@ def abandon(root: str, topic: str) -> int:
 
 
 def run_export(
-    given: dict[str, str], root: str, spark: Spark, file_size: str = "128m"
+    given: dict[str, str],
+    root: str,
+    spark: Spark,
+    file_size: str = "128m",
+    output: str = "text",
 ) -> int:
     """Run an export; its exit status.
 
     @param given: the options of the read.
     @param file_size: how large a file becomes.
+    @param output: see L{display}.
     """
     try:
         from rocketbroker.export.copying import file_columns
@@ -277,7 +290,7 @@ def run_export(
     wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock
     job = Job(options, target, spark.cores)
     try:
-        return Run(storage, copying, display(), wall_ms, job).run()
+        return Run(storage, copying, display(output), wall_ms, job).run()
     finally:
         copying.close()
 
@@ -292,10 +305,16 @@ def log_path(storage: Storage) -> str:
     return os.path.join(tempfile.gettempdir(), f"rocketbroker-spark-{os.getpid()}.log")
 
 
-def display() -> Display:
-    """The display of progress: a bar on a terminal, else lines."""
+def display(output: str = "text") -> Display:
+    """The display of progress: a bar on a terminal, else lines.
+
+    @param output: C{text}, or C{jsonl} for lines of JSON in any case.
+    """
+    from rocketbroker.export.jsonlines import JsonDisplay
     from rocketbroker.export.progress import BarDisplay, LineDisplay
 
+    if output == "jsonl":
+        return JsonDisplay(sys.stdout, lambda: int(time.time() * 1000))
     if sys.stdout.isatty():
         from rich.console import Console
 

@@ -8,15 +8,13 @@ import signal
 import sys
 import time
 from types import FrameType
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import click
 
 from rocketbroker.admin.formats import parse_span
+from rocketbroker.app.exportcommands import display
 from rocketbroker.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from rocketbroker.export.progress import Display
 
 
 @final
@@ -46,19 +44,6 @@ def stop_on_signals() -> None:
 
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, stop)
-
-
-def display(output: str) -> Display:
-    """How it is told what happens.
-
-    @param output: C{text} or C{jsonl}.
-    """
-    from rocketbroker.app.exportcommands import display as usual
-    from rocketbroker.export.jsonlines import JsonDisplay
-
-    if output == "jsonl":
-        return JsonDisplay(sys.stdout, SystemClock().wall_ms)
-    return usual()
 
 
 @click.command("follow")
@@ -141,12 +126,17 @@ def export_follow(
     given["failOnDataLoss"] = "false" if allow_data_loss else "true"
     options = parse_options(given)
     file_columns(options)
-    pace = Pace(size(file_size), parse_span(every) / 1000)
+    try:
+        target = size(file_size)
+    except ValueError as error:
+        raise ConfigurationError(f"--file-size {file_size!r} {error}") from None
+    cores = cores or os.cpu_count() or 1
+    pace = Pace(target, parse_span(every) / 1000, cores)
     stop_on_signals()
     follow = Follow(
         SystemClock(),
         open_storage(root),
-        ProcessCopying(cores or os.cpu_count() or 1),
+        ProcessCopying(cores),
         display(output),
         options,
         pace,

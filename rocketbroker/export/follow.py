@@ -91,10 +91,12 @@ class Pace:
 
     @ivar target: when so many bytes wait, as stored.
     @ivar seconds: when a message has waited so long.
+    @ivar tasks: how many files are written at once.
     """
 
     target: int = TARGET_BYTES
     seconds: float = COMMIT_SECONDS
+    tasks: int = 1
 
 
 def pause_after(failures: int) -> float:
@@ -267,7 +269,7 @@ class Follow:
         self._told = ""
         self._topics = []
         for topic in options.topics:
-            job = Job(attrs.evolve(options, topics=(topic,)), pace.target)
+            job = Job(attrs.evolve(options, topics=(topic,)), pace.target, pace.tasks)
             shown = TopicDisplay(display, topic)
             run = Run(storage, copying, shown, clock.wall_ms, job, origins)
             self._topics.append(Followed(topic, run, clock, pace))
