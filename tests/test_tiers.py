@@ -46,6 +46,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "index",
         "reading",
         "dispatch",
+        "timerwheel",
         "retention",
         "recovery",
         "reader",

@@ -10,6 +10,7 @@ them:
 - L{rocketbroker.store.consumequeue}: the queues.
 - L{rocketbroker.store.index}: finds messages by their keys.
 - L{rocketbroker.store.reading}: reads messages for pulls and queries.
+- L{rocketbroker.store.timerwheel}: which message for later is due when.
 - L{rocketbroker.store.retention}: removes old files.
 - L{rocketbroker.store.recovery}: recovers the files after a stop or a crash.
 - L{rocketbroker.store.reader}: a directory opened for reading only.

@@ -1,0 +1,1 @@
+"""Tests of L{rocketbroker.store.index.service}."""
