@@ -74,6 +74,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "pull",
         "schedule",
         "transaction",
+        "timer",
         "diagnostics",
         "environment",
         "parts",

@@ -42,6 +42,7 @@ from rocketbroker.broker.services import (
     WATERMARKS,
     Role,
 )
+from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.slices import only_stopped
@@ -91,6 +92,10 @@ class Broker(Parts):
             env.wall_ms,
         )
         self.metadata_sync = self._make_metadata_sync(env)
+        masters = self.registration.masters
+        self.timer_sync = TimerSync(
+            env.client, masters, self.address, self.timers, self.services
+        )
         self.group_roles = GroupRoles(self, env, self.ha_status)
         group = self.ha_status, self.group_roles
         for part in (*self.responders(), *group, *administrators):
@@ -137,6 +142,7 @@ class Broker(Parts):
         if self.settings.broker.enable_calc_filter_bit_map:
             self.store.calculate_bit_maps(self.filters.bit_map)
         self.schedule.load()
+        self.timers.load()
         self.transactions.load()
         self.log_subscribers.load()
 
@@ -163,9 +169,11 @@ class Broker(Parts):
         self.cleanup.start()
         self.long_polling.start()
         self.schedule.start()
+        self.timers.start()
         self.transactions.start()
         self.log_subscribers.start()
         self.metadata_sync.start()
+        self.timer_sync.start()
         self._follow()
         begin = self.services.begin
         begin(CLIENTS, self._scan)
@@ -266,6 +274,7 @@ class Broker(Parts):
             self.registration.stop,
             self._stop_answering,
             self.schedule.stop,
+            self.timers.stop,
             self.transactions.stop,
             self.master_link.stop,
             self.cleanup.stop,
@@ -275,6 +284,7 @@ class Broker(Parts):
             self._flush,
             self.log_subscribers.stop,
             self._save_now,
+            self.timers.close,
             self._environment.in_thread.settled,
             lambda: self._environment.in_thread(self.store.close),
         ):
@@ -314,8 +324,10 @@ class Broker(Parts):
         for table in self._tables:
             table.save()
         self.schedule.save()
+        self.timers.counts.save()
         saved = [table.saved() for table in self._tables]
         saved += [self.delay_offsets.saved(), self.transactions.counts.saved()]
+        saved.append(self.timers.counts.saved())
         return gatherResults(saved)
 
 

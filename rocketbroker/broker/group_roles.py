@@ -35,6 +35,7 @@ from rocketbroker.broker.services import (
     role_of,
     starts_isolated,
 )
+from rocketbroker.broker.timer.outlet import EscapeOutlet
 from rocketbroker.broker.transaction.escape_halves import EscapeHalves
 from rocketbroker.remoting.interfaces import IResponderTable
 
@@ -65,7 +66,8 @@ class GroupRoles:
         self._enabled = settings.broker.enable_slave_acting_master
         self._flush_offset = 0
         self.exchange = HAExchange(env.client, self._own, self._told)
-        self._timers = TimerCheckpoint(env.wall_ms)
+        timers = parts.timers
+        self._timers = TimerCheckpoint(timers.checkpoint, timers.counts.to_json)
         self.bridge = EscapeBridge(env.client, parts.routes, settings.broker)
         self.acting: ActingMaster | None = None
         if self._enabled and self._is_slave:
@@ -78,7 +80,10 @@ class GroupRoles:
                 way = SlaveWay(self.exchange, self, link, self._note_flush_offset)
             else:
                 take_delays = parts.delay_offsets.take_back
-                reverse = ReverseSync(env.client, parts.offsets, take_delays)
+                take_timers = parts.timers.take_back
+                reverse = ReverseSync(
+                    env.client, parts.offsets, take_delays, take_timers
+                )
                 way = MasterWay(self.exchange, parts.replica_server, reverse)
             self.pre_online = PreOnline(
                 parts.registration.members,
@@ -141,6 +146,8 @@ class GroupRoles:
         if self.acting is not None:
             self.delays.start()
             self.halves.start()
+            precision_ms = parts.timers.timers.precision_ms
+            parts.timers.escape_by(EscapeOutlet(self.bridge.put, precision_ms))
         if self._enabled:
             begin(HEARTBEATS, self._heartbeat)
             begin(MEMBERS, members.look)
@@ -193,7 +200,8 @@ class GroupRoles:
     def end(self) -> Deferred[None]:
         """It does not any more."""
         self._parts.services.act_as(Role.SLAVE)
-        ended = gatherResults([self.delays.ended(), self.halves.ended()])
+        timers = self._parts.timers.ended()
+        ended = gatherResults([self.delays.ended(), self.halves.ended(), timers])
         return ended.addCallback(lambda _: None)
 
     # Who is followed.

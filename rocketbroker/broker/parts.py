@@ -20,7 +20,6 @@ from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
@@ -39,7 +38,6 @@ from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.broker.replicas.ack_rule import AckRule
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
-from rocketbroker.broker.schedule.schedule_service import ScheduleService
 from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.reply import Replies
@@ -53,6 +51,7 @@ from rocketbroker.broker.storage.cleanup import Cleanup
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.log_subscribers import SUBSCRIBERS, LogSubscribers
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.broker.timer.later_parts import LaterParts
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -131,6 +130,7 @@ class Parts:
             self.send_back,
             self.replies,
             self.transactions,
+            self.later,
             self.pull_checks,
             self.broadcasts,
             self.cold_flow,
@@ -267,8 +267,9 @@ class Parts:
         """The parts that take messages."""
         env, settings = self._environment, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
-        delay_messages = DelayMessages(settings.store.message_delay_level)
         lmqs = self._lmqs = Lmq(store, settings.store.enable_lmq)
+        self._make_later()
+        delay_messages = self.later.delay_messages
         host = host_bytes(settings.broker.broker_ip1, self.port)
         self.transactions = Transactions(
             clock,
@@ -318,32 +319,28 @@ class Parts:
             self._waiting(RequestCode.CONSUMER_SEND_MSG_BACK),
             in_thread,
         )
-        self._make_delaying(delay_messages)
         self._make_pulling()
 
-    def _make_delaying(self, delay_messages: DelayMessages) -> None:
-        """The delivery of delayed messages."""
-        env, settings = self._environment, self.settings
-        counted = settings.store.enable_schedule_message_stats
-        under_way = (
-            settings.store.schedule_async_deliver_max_pending_limit
-            if settings.store.enable_schedule_async_deliver
-            else 1
-        )
-        self.schedule = ScheduleService(
+    def _make_later(self) -> None:
+        """The parts for messages that have to wait."""
+        env = self._environment
+        self.later = LaterParts(
             env.clock,
             self.store,
+            self.settings,
             self.delay_offsets,
-            delay_messages,
-            self._lmqs,
+            self._file("timermetrics"),
+            self.topics,
+            self.batcher,
             self.group_commit,
             self.scheduler.appended,
-            self.sending.counter if counted else None,
-            under_way,
+            self._lmqs,
+            lambda *key: self.sending.counter(*key),
             env.wall_ms,
             env.in_thread,
             self.services,
         )
+        self.schedule, self.timers = self.later.schedule, self.later.timers
 
     def _make_pulling(self) -> None:
         """The parts that hand messages out."""
@@ -484,6 +481,7 @@ class Parts:
             self.send_back,
             self.transactions.ends,
             self.transactions.resuming,
+            self.later.recall,
             self.heartbeats,
             self.locks,
             self.diagnosis,

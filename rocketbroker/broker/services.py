@@ -213,6 +213,28 @@ DELIVERY: Final = Service(
     always(DELIVERY_SECONDS),
     roles=MASTERS,
 )
+ENTER_TIMERS: Final = Service(
+    "entering of timers",
+    "messages for a certain time get into the timer wheel",
+    always(DELIVERY_SECONDS),
+)
+DELIVER_TIMERS: Final = Service(
+    "delivery of timers",
+    "messages whose time has come become visible",
+    always(DELIVERY_SECONDS),
+    roles=MASTERS,
+)
+ESCAPE_TIMERS: Final = Service(
+    "timers in a master's place",
+    "messages whose time has come go to another group",
+    always(DELIVERY_SECONDS),
+    roles=ACTING,
+)
+FLUSH_TIMERS: Final = Service(
+    "flush of timers",
+    "a start goes on where the timers were",
+    lambda s: max(1, s.store.timer_flush_interval_ms) / 1000,
+)
 CHECKS: Final = Service(
     "checks of transactions",
     "producers are asked how open transactions ended",
@@ -267,6 +289,13 @@ METADATA_SYNC: Final = Service(
     "a slave can serve clients when its master is gone",
     always(3),
     always(10),
+    roles=frozenset({Role.SLAVE}),
+)
+
+TIMER_SYNC: Final = Service(
+    "look at the master's timers",
+    "a slave knows what its master has delivered",
+    always(3),
     roles=frozenset({Role.SLAVE}),
 )
 
@@ -407,7 +436,7 @@ class Services:
             if role not in service.roles:
                 call.stop()
             elif before not in service.roles:
-                resumed = maybeDeferred(self._resume.get(service, _nothing))
+                resumed = maybeDeferred(self._resume.get(service, lambda: None))
                 resumed.addCallbacks(
                     lambda _, service: self._resumed(service),
                     self._not_resumed,
@@ -468,7 +497,3 @@ class Services:
                 row["lastRunMillis"] = round(call.last_seconds * 1000, 3)
             rows.append(row)
         return rows
-
-
-def _nothing() -> None:
-    """What a service does before it runs, if it has nothing to do."""

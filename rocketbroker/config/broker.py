@@ -146,6 +146,9 @@ class BrokerOptions(KeyedOptions):
         "wait_time_mills_in_transaction_queue": "of ends of transactions",
         "wait_time_mills_in_ack_queue": "of acknowledgements of POP",
         "wait_time_mills_in_admin_broker_queue": "of administrators' requests",
+        "recall_message_enable": "producers may take back what waits for its time",
+        "allow_recall_when_broker_not_writeable": "also where brokerPermission has no "
+        "write",
         "start_accept_send_request_time_stamp": "sends before this time are refused",
         "flush_consumer_offset_interval": "time between writes of consumerOffset.json",
         "reject_transaction_message": "refuse half messages",
@@ -471,8 +474,8 @@ class BrokerOptions(KeyedOptions):
     clear_retry_topic_when_delete_topic: bool = running(True)
     enable_lmq_stats: bool = False
     config_manager_version: str = "v1"
-    allow_recall_when_broker_not_writeable: bool = True
-    recall_message_enable: bool = False
+    allow_recall_when_broker_not_writeable: bool = running(True)
+    recall_message_enable: bool = running(False)
     enable_register_producer: bool = True
     enable_create_sys_group: bool = running(True)
     dispatch_followers: str = ""

@@ -61,6 +61,10 @@ class StoreOptions(KeyedOptions):
         "delete_file_batch_max": POSITIVE,
         "replicas_per_disk_partition": POSITIVE,
         "flush_delay_offset_interval": POSITIVE,
+        "mapped_file_size_timer_log": (136, INT[1]),
+        "timer_flush_interval_ms": POSITIVE,
+        "timer_max_delay_sec": POSITIVE,
+        "timer_congest_num_each_slot": (0, INT[1]),
         "slave_timeout": POSITIVE,
         "ha_send_heartbeat_interval": POSITIVE,
         "ha_housekeeping_interval": POSITIVE,
@@ -168,7 +172,17 @@ class StoreOptions(KeyedOptions):
         "min_in_sync_replicas": "with enableAutoInSyncReplicas, how many are enough",
         "enable_auto_in_sync_replicas": "with enableSlaveActingMaster, wait for as "
         "many as there are, at most inSyncReplicas",
-        "timer_wheel_enable": "report the progress of timers",
+        "timer_wheel_enable": "messages may wait for any time",
+        "mapped_file_size_timer_log": "size of a timer log segment",
+        "timer_precision_ms": "how much time a slot is: 100, 200, 500 or 1000",
+        "timer_roll_window_slot": "what is due more slots ahead is entered again",
+        "timer_flush_interval_ms": "time between checkpoints of timers",
+        "timer_intercept_delay_level": "delay levels wait in the timer wheel, too",
+        "timer_max_delay_sec": "messages for a later time are refused",
+        "disappear_time_after_start": "a start delivers no timers so long",
+        "timer_stop_enqueue": "what is to wait is not entered",
+        "timer_congest_num_each_slot": "a slot with more refuses some, with twice as "
+        "many all",
         "enable_consume_queue_ext": "keep filters in an extension of the queues",
         "mapped_file_size_consume_queue_ext": "size of a file of the extension",
         "mapper_file_size_batch_consume_queue": "size of a queue file of inner batches",
@@ -189,6 +203,7 @@ class StoreOptions(KeyedOptions):
                 "mapped_file_size_commit_log",
                 "mapped_file_size_consume_queue",
                 "mapped_file_size_consume_queue_ext",
+                "mapped_file_size_timer_log",
                 "mapper_file_size_batch_consume_queue",
                 "disk_space_enough_bytes",
                 "max_message_size",
@@ -219,6 +234,9 @@ class StoreOptions(KeyedOptions):
                 "ha_housekeeping_interval",
                 "os_page_cache_busy_time_out_mills",
                 "flush_delay_offset_interval",
+                "timer_precision_ms",
+                "timer_flush_interval_ms",
+                "disappear_time_after_start",
             ),
             "ms",
         ),
@@ -232,6 +250,7 @@ class StoreOptions(KeyedOptions):
             "percent",
         ),
         "file_reserved_time": "hours",
+        "timer_max_delay_sec": "seconds",
         "flush_commit_log_least_pages": "pages",
         "flush_consume_queue_least_pages": "pages",
         "flush_least_pages_when_warm_maped_file": "pages",
@@ -253,22 +272,22 @@ class StoreOptions(KeyedOptions):
     mapped_file_size_timer_log: int = 104857600
     timer_precision_ms: int = 1000
     timer_roll_window_slot: int = 172800
-    timer_flush_interval_ms: int = 1000
+    timer_flush_interval_ms: int = running(1000)
     timer_get_message_thread_num: int = 3
     timer_put_message_thread_num: int = 3
     timer_enable_disruptor: bool = attrs.field(default=False, init=False)
     timer_enable_check_metrics: bool = True
-    timer_intercept_delay_level: bool = False
-    timer_max_delay_sec: int = 259200
+    timer_intercept_delay_level: bool = running(False)
+    timer_max_delay_sec: int = running(259200)
     timer_wheel_enable: bool = True
     disappear_time_after_start: int = -1
-    timer_stop_enqueue: bool = False
+    timer_stop_enqueue: bool = running(False)
     timer_check_metrics_when: str = attrs.field(default="05", init=False)
     timer_skip_unknown_error: bool = False
     timer_warm_enable: bool = attrs.field(default=False, init=False)
     timer_stop_dequeue: bool = attrs.field(default=False, init=False)
     timer_enable_retry_until_success: bool = False
-    timer_congest_num_each_slot: int = 2147483647
+    timer_congest_num_each_slot: int = running(2147483647)
     timer_metric_small_threshold: int = 1000000
     timer_progress_log_interval_ms: int = 10000
     store_type: str = "default"

@@ -80,7 +80,6 @@ BROKER: Final = (
         ("v1",),
         "tables are kept in JSON files, as v1 says, and not in RocksDB",
     ),
-    Unsupported("recallMessageEnable", _OFF, "recalling messages is not supported yet"),
 )
 
 #: Settings of a name server, besides.

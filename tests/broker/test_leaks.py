@@ -35,7 +35,15 @@ SQL = b'"expressionType":"SQL92","subString":"a > %d"'
 LONG = 2 * DAY
 
 #: What messages leave in the store is none of this.
-LEFT_OUT = ("QueueFiles", "_Node", "Store", "MemoryDisk", "MemoryNetwork", "Logger")
+LEFT_OUT = (
+    "QueueFiles",
+    "_Node",
+    "Store",
+    "OpenFiles",
+    "MemoryDisk",
+    "MemoryNetwork",
+    "Logger",
+)
 
 #: How transactions ended is remembered of the last 100,000.
 REMEMBERED = "OpenTransactions._outcomes"

@@ -14,6 +14,7 @@ from rocketbroker.broker.services import (
     ACTING,
     CHECKS,
     CLEANING,
+    DELIVER_TIMERS,
     DELIVERY,
     FINDINGS,
     MARKS,
@@ -21,6 +22,7 @@ from rocketbroker.broker.services import (
     MASTERS_END,
     METADATA_SYNC,
     REGISTRATION,
+    TIMER_SYNC,
     Role,
     Service,
     Services,
@@ -146,14 +148,15 @@ class ServicesTests(WeekCase):
         self.assertEqual(self.on(broker), everything)
         broker.services.act_as(Role.SLAVE)
         kept = self.on(broker)
-        special = {DELIVERY.name, CHECKS.name, MARKS.name}
+        special = {DELIVERY.name, CHECKS.name, MARKS.name, DELIVER_TIMERS.name}
         self.assertEqual(everything - kept, special)
-        followers = {METADATA_SYNC.name, MASTERS_END.name}
+        copied = {METADATA_SYNC.name, TIMER_SYNC.name}
+        followers = copied | {MASTERS_END.name}
         self.assertEqual(kept - everything, followers)
         self.assertFalse(self.rows()[DELIVERY.name]["isOn"])
         broker.services.act_as(Role.ACTING_MASTER)
         self.network.settle()
-        self.assertEqual(self.on(broker), kept - {METADATA_SYNC.name})
+        self.assertEqual(self.on(broker), kept - copied)
         broker.services.act_as(Role.MASTER)
         self.network.settle()
         self.assertEqual(self.on(broker), everything)

@@ -31,7 +31,7 @@ def runtime_info(parts: Parts, environment: BrokerEnvironment) -> RuntimeInfo:
         environment.wall_ms,
         parts.administrators.before_threads(environment.in_thread),
         parts.waiting_requests[RequestCode.END_TRANSACTION].size,
-        [parts.schedule.figures, parts.log_subscribers.figures],
+        [parts.schedule.figures, parts.timers.figures, parts.log_subscribers.figures],
     )
 
 

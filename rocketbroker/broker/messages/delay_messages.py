@@ -4,7 +4,8 @@
 A message with a delay level is stored in SCHEDULE_TOPIC_XXXX, in the queue of its
 level; its real topic and queue are among its properties. When it is due, it is stored
 again in its real topic with I{the same} properties: clients and tools see DELAY,
-REAL_TOPIC and REAL_QID, as from RocketMQ.
+REAL_TOPIC and REAL_QID, as from RocketMQ. What waits for another time than that of a
+level is told by L{timer_messages}.
 
 C{docs/facts/store.md} 18, trap 8; C{docs/facts/broker.md} 10.4.
 """
@@ -12,8 +13,14 @@ C{docs/facts/store.md} 18, trap 8; C{docs/facts/broker.md} 10.4.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, final
 
+from rocketbroker.broker.messages.timer_messages import (
+    TIMER_NAMES,
+    TimerMessages,
+    wants_time,
+)
 from rocketbroker.config.levels import MAX_LEVELS, parse_levels
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records.hashing import tag_code
@@ -22,6 +29,7 @@ from rocketbroker.records.names import (
     MAX_QUEUES,
     MAX_RETRY_TOPIC_BYTES,
     SCHEDULE_TOPIC,
+    TIMER_TOPIC,
     has_illegal_characters,
 )
 from rocketbroker.records.properties import (
@@ -30,17 +38,12 @@ from rocketbroker.records.properties import (
     REAL_QUEUE_ID,
     REAL_TOPIC,
     TAGS,
-    TIMER_DELAY_MS,
-    TIMER_DELAY_SEC,
-    TIMER_DELIVER_MS,
+    TIMER_DELAY_LEVEL,
     encode,
 )
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.interfaces import Draft, IQueue
-
-#: Other ways to say when a message is wanted; a level wins against all of them.
-TIMER_NAMES: Final = (TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS)
 
 assert MAX_LEVELS <= MAX_QUEUES
 
@@ -64,37 +67,66 @@ def level_of(properties: dict[str, str]) -> int:
 
 @final
 class DelayMessages:
-    """Knows the levels.
+    """Knows the levels, and what waits for any other time.
 
     @ivar delays: the delay of each level in ms; that of level 1 is the first.
     """
 
-    def __init__(self, levels: str) -> None:
+    def __init__(
+        self, levels: str, timers: TimerMessages, wall_ms: Callable[[], int]
+    ) -> None:
         """
         @param levels: messageDelayLevel.
         """
         self.delays = parse_levels(levels)
+        self._timers = timers
+        self._wall_ms = wall_ms
+
+    def place(
+        self, properties: dict[str, str], topic: str, queue_id: int
+    ) -> tuple[str, int] | None:
+        """Topic and queue where a message has to wait; None if it does not.
+
+        @param properties: as its sender gave them; changed in place if it waits.
+        @param topic: where it belongs.
+        @raise BrokerError: it cannot wait so.
+        """
+        level = level_of(properties)
+        if level > 0:
+            return self.postpone(properties, topic, queue_id, level)
+        if wants_time(properties) and self._timers.postpone(
+            properties, topic, queue_id, self._wall_ms()
+        ):
+            return TIMER_TOPIC, 0
+        return None
 
     def postpone(
         self, properties: dict[str, str], topic: str, queue_id: int, level: int
-    ) -> int:
+    ) -> tuple[str, int]:
         """Turn a message's properties into those that it has while it waits.
 
-        Its topic then is L{SCHEDULE_TOPIC}, its tag code the store's to find.
+        The tag code is the store's to find.
 
         @param properties: changed in place.
         @param topic: where it belongs.
         @param level: greater than 0; one too high is the highest.
-        @return: the queue of L{SCHEDULE_TOPIC} that it waits in.
+        @return: topic and queue that it waits in.
+        @raise BrokerError: it cannot wait so.
         """
         assert level > 0
         level = min(level, len(self.delays))
         for name in TIMER_NAMES:
             properties.pop(name, None)
+        if self._timers.takes_levels:
+            properties.pop(DELAY, None)
+            properties[TIMER_DELAY_LEVEL] = str(level)
+            deliver_ms = self._wall_ms() + self.delays[level - 1]
+            self._timers.wait(properties, topic, queue_id, deliver_ms)
+            return TIMER_TOPIC, 0
         properties[DELAY] = str(level)
         properties[REAL_TOPIC] = topic
         properties[REAL_QUEUE_ID] = str(queue_id)
-        return level - 1
+        return SCHEDULE_TOPIC, level - 1
 
 
 def destination(message: StoredMessage) -> tuple[str, int] | None:
@@ -109,7 +141,7 @@ def destination(message: StoredMessage) -> tuple[str, int] | None:
     if not _WHOLE.match(number) or not 0 <= int(number) < MAX_QUEUES:
         return None
     if (
-        topic in ("", HALF_TOPIC, SCHEDULE_TOPIC)
+        topic in ("", HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC)
         or len(topic) > MAX_RETRY_TOPIC_BYTES
         or has_illegal_characters(topic)
     ):

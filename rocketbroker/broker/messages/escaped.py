@@ -15,12 +15,15 @@ from typing import Final, final
 
 import attrs
 
-from rocketbroker.broker.messages.delay_messages import TIMER_NAMES, destination
+from rocketbroker.broker.messages.delay_messages import destination
+from rocketbroker.broker.messages.timer_messages import TIMER_NAMES, out_ms_of
 from rocketbroker.records.properties import (
     CRC32,
     DELAY,
     PREPARED_QUEUE_OFFSET,
     REAL_QUEUE_ID,
+    TIMER_DELIVER_MS,
+    TIMER_OUT_MS,
     TRANSACTION_CHECK_TIMES,
     TRANSACTION_PREPARED,
     WAIT,
@@ -64,6 +67,25 @@ class Escaped:
 def due_message(message: StoredMessage) -> Escaped:
     """A delayed message that is due."""
     return _escaped(message, _DELAYS, message.sys_flag & ~HOST_MASK)
+
+
+def timer_message(
+    message: StoredMessage, waits: bool, precision_ms: int
+) -> Escaped | None:
+    """A message for a certain time.
+
+    @param waits: whether it is not due yet; then it waits there.
+    @param precision_ms: how much time a slot of the wheel is.
+    @return: None if it does not say where it belongs, or when.
+    """
+    out_ms = out_ms_of(message.property_bytes)
+    if out_ms is None or destination(message) is None:
+        return None
+    escaped = due_message(message)
+    if waits:
+        del escaped.properties[TIMER_OUT_MS]
+        escaped.properties[TIMER_DELIVER_MS] = str(out_ms + precision_ms)
+    return escaped
 
 
 def half_message(half: StoredMessage) -> Escaped:

@@ -29,7 +29,6 @@ from typing import Final, TypeAlias
 from rocketbroker.broker.messages.delay_messages import (
     DelayMessages,
     destination,
-    level_of,
 )
 from rocketbroker.errors import BrokerError
 from rocketbroker.records import record
@@ -40,7 +39,6 @@ from rocketbroker.records.names import (
     CHECK_MAX_TIME_TOPIC,
     HALF_TOPIC,
     OP_HALF_TOPIC,
-    SCHEDULE_TOPIC,
 )
 from rocketbroker.records.properties import (
     CRC32,
@@ -136,23 +134,21 @@ def final_message(
 ) -> Draft:
     """The draft by which a half message gets to where it belongs.
 
-    Its properties stay what they are, TRAN_MSG and all; clients know them so. One with
-    a delay level waits first, and then has no TRAN_MSG any more.
+    Its properties stay what they are, TRAN_MSG and all; clients know them so. One for
+    later waits first, and then has no TRAN_MSG any more.
 
-    @raise ServiceNotAvailable: no room for its queue.
-    @raise SystemFailure: its delay level is no number.
+    @raise BrokerError: no room for its queue, or it cannot wait as it wants to.
     """
     place = destination(half)
     assert place is not None
     topic, queue_id = place
     own = dict(half.properties)
     content = half.property_bytes
-    level = level_of(own)
-    if level > 0:
+    waits = delay_messages.place(own, topic, queue_id)
+    if waits is not None:
         own.pop(TRANSACTION_PREPARED, None)
-        queue_id = delay_messages.postpone(own, topic, queue_id, level)
-        topic = SCHEDULE_TOPIC
-    if level > 0 or CRC32 in own:
+        topic, queue_id = waits
+    if waits is not None or CRC32 in own:
         own.pop(CRC32, None)
         content = encode(own)
     draft = _like(half, store.queue(topic, queue_id), content, context)

@@ -19,7 +19,8 @@ from typing import Final, final
 
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.registration.name_server_api import Caller, successful
-from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.errors import RemoteProtocolError, RequestCodeNotSupported
+from rocketbroker.store.timerwheel.checkpoint import Checkpoint, decode
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
@@ -37,13 +38,16 @@ class ReverseSync:
         client: Caller,
         offsets: OffsetTable,
         take_delays: Callable[[Mapping[str, object]], None],
+        take_timers: Callable[[Checkpoint], None],
     ) -> None:
         """
         @param take_delays: takes the offsets of delay levels.
+        @param take_timers: takes how far the timers are.
         """
         self._client = client
         self._offsets = offsets
         self._take_delays = take_delays
+        self._take_timers = take_timers
 
     async def take(self, address: str) -> None:
         """Take over what the slave at C{address} has.
@@ -53,12 +57,26 @@ class ReverseSync:
         """
         delays = await self._table(address, RequestCode.GET_ALL_DELAY_OFFSET)
         consumers = await self._table(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        timers = await self._timers(address)
         self._offsets.take_back(consumers)
         self._take_delays(delays)
+        if timers is not None:
+            self._take_timers(timers)
+
+    async def _timers(self, address: str) -> Checkpoint | None:
+        """How far the timers are; None if there are none."""
+        try:
+            body = await self._body(address, RequestCode.GET_TIMER_CHECK_POINT)
+        except RequestCodeNotSupported:
+            return None
+        return decode(body)
+
+    async def _body(self, address: str, code: RequestCode) -> bytes:
+        answer = await self._client.invoke(address, Command(code), TABLE_SECONDS)
+        return successful(answer).body
 
     async def _table(self, address: str, code: RequestCode) -> Mapping[str, object]:
-        answer = await self._client.invoke(address, Command(code), TABLE_SECONDS)
-        value = loads(successful(answer).body)
+        value = loads(await self._body(address, code))
         if not isinstance(value, dict):
             raise RemoteProtocolError(f"the answer to {int(code)} is no table")
         return value

@@ -12,12 +12,10 @@ place.
 The broker's own properties are at the end, where they win against equal names: region,
 trace switch, cluster.
 
-A message with a delay level is stored in SCHEDULE_TOPIC_XXXX (L{delay_messages}); the
-answer names the queue that its sender asked for. The half message of a transaction is
-stored in the half topic, and its answer names its place there
-(L{transaction_messages}).
-
-Timers are not served yet, and are refused instead of being delivered at once.
+A message for later is stored in SCHEDULE_TOPIC_XXXX or in the topic of timers
+(L{delay_messages}); the answer names the queue that its sender asked for. The half
+message of a transaction is stored in the half topic, and its answer names its place
+there (L{transaction_messages}).
 
 C{docs/facts/broker.md} 10.1, 10.4, 10.5, 11.
 """
@@ -35,6 +33,7 @@ from rocketbroker.broker.messages.inner_batch import inner_batch
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.message_types import FIFO, NORMAL, message_type_of
 from rocketbroker.broker.messages.outer_batch import Part, split
+from rocketbroker.broker.messages.timer_messages import recall_field
 from rocketbroker.broker.messages.transaction_messages import prepare
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
@@ -63,7 +62,7 @@ from rocketbroker.errors import MessageIllegal, SystemFailure
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import UniqueKeys, offset_id
-from rocketbroker.records.names import HALF_TOPIC, SCHEDULE_TOPIC, is_retry_topic
+from rocketbroker.records.names import HALF_TOPIC, TIMER_TOPIC, is_retry_topic
 from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
@@ -356,7 +355,6 @@ class Sending:
         half = False
         kind = message_type_of(own)
         sends = self._sends(fields.b, queue_id, kind)
-        unique = own.get("UNIQ_KEY")
         done: Deferred[Command | None] = Deferred()
         if fields.f & INNER_BATCH:
             self._checks.check_batch(fields, own, request.body)
@@ -365,8 +363,8 @@ class Sending:
         elif fields.m:
             draft = self._batch(connection, fields, config, own, request.body, sends)
         else:
-            level = self._checks.check_properties(fields, config, own)
-            unique = unique or self._unique_keys.make()
+            self._checks.check_properties(fields, config, own)
+            unique = own.get("UNIQ_KEY") or self._unique_keys.make()
             own.update(self._added, UNIQ_KEY=unique)
             half = is_half(fields, own)
             if half:
@@ -374,9 +372,8 @@ class Sending:
                 prepare(own, fields.b, queue_id)
                 fields.f &= ~TRANSACTION_MASK
                 sends = self._sends(HALF_TOPIC, 0, kind)
-            elif level > 0:
-                waiting = self._delay_messages.postpone(own, fields.b, queue_id, level)
-                sends = self._sends(SCHEDULE_TOPIC, waiting, kind)
+            elif place := self._delay_messages.place(own, fields.b, queue_id):
+                sends = self._sends(*place, kind)
             draft = Draft(
                 sends.queue,
                 request.body,
@@ -391,7 +388,7 @@ class Sending:
                 wait=own.get("WAIT", "true").lower() == "true",
             )
             self._lmqs.spread(draft)
-        draft.context = partial(self._answer, done, fields.b, unique, queue_id, sends)
+        draft.context = partial(self._answer, done, fields.b, own, queue_id, sends)
         if half:
             draft.context = self._prepared(fields.b, draft.context)
         self._batcher.drafts.append(draft)
@@ -410,7 +407,7 @@ class Sending:
         self,
         done: Deferred[Command | None],
         topic: str,
-        unique: str | None,
+        own: dict[str, str],
         queue_id: int,
         sends: QueueSends,
         draft: Draft,
@@ -432,6 +429,9 @@ class Sending:
             "queueId": str(queue_id),
             "queueOffset": str(draft.queue_offset),
         }
+        if sends.topic == TIMER_TOPIC:
+            ext |= recall_field(own, self._options.broker_name)
+        unique = own.get("UNIQ_KEY")
         if unique:
             ext["transactionId"] = unique
             if draft.sys_flag & INNER_BATCH:

@@ -231,10 +231,9 @@ class SendBack:
             own[properties.DELAY] = "0"
         else:
             level = header.delay_level or FIRST_LEVEL + message.reconsume_times
-            queue_id = self._delay_messages.postpone(
+            topic, queue_id = self._delay_messages.postpone(
                 own, names.retry_topic(header.group), queue_id, max(level, 1)
             )
-            topic = names.SCHEDULE_TOPIC
         done: Deferred[Command | None] = Deferred()
         answer = partial(self._answer, done, request, header.group, first_topic)
         draft = Draft(

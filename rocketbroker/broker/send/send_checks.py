@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Final, final
 
-from rocketbroker.broker.messages.delay_messages import TIMER_NAMES, level_of
+from rocketbroker.broker.messages.delay_messages import level_of
+from rocketbroker.broker.messages.timer_messages import TIMER_NAMES
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topic_attributes import CLEANUP_POLICY, COMPACTION
 from rocketbroker.broker.metadata.topics import WRITE, TopicTable, has_batch_queues
@@ -213,12 +214,9 @@ class SendChecks:
 
     def check_properties(
         self, fields: SendFields, config: TopicConfig, own: dict[str, str]
-    ) -> int:
-        """Refuse what cannot be done with a message yet, or ever.
-
-        @return: its delay level, 0 or less if it has none.
-        """
-        level = level_of(own)
+    ) -> None:
+        """Refuse what cannot be done with a message."""
+        level_of(own)
         if fields.f & TRANSACTION_MASK and not is_half(fields, own):
             raise MessageIllegal("a prepared message without the property TRAN_MSG")
         if is_half(fields, own) and self._options.reject_transaction_message:
@@ -226,15 +224,8 @@ class SendChecks:
                 f"the broker[{self._options.broker_ip1}] sending transaction message "
                 "is forbidden"
             )
-        if (
-            level <= 0
-            and "TIMER_OUT_MS" not in own
-            and any(name in own for name in TIMER_NAMES)
-        ):
-            raise SystemFailure("timer messages are not supported yet")
         if "INNER_NUM" in own:
             raise MessageIllegal("INNER_NUM of a message that is no inner batch")
-        return level
 
     def check_batch(self, fields: SendFields, own: dict[str, str], body: bytes) -> None:
         """Refuse what cannot be done with a batch."""

@@ -30,6 +30,7 @@ from rocketbroker.store.timerwheel.units import (
     ROLL,
     SIZE,
     Unit,
+    iterate,
 )
 from rocketbroker.store.timerwheel.wheel import FILE_SIZE, PAGE_SIZE, Slot, Wheel
 
@@ -69,6 +70,8 @@ class Timers:
     @ivar precision_ms: timerPrecisionMs: one of 100, 200, 500 and 1000.
     @ivar report: sentences on what the start found wrong.
     @ivar units: how many units of the log the start has looked at.
+    @ivar entered: positions of messages that were entered after the checkpoint, as the
+        start found them: from its queue offset on, these are in the wheel already.
     """
 
     def __init__(self, open_files: OpenFiles, options: StoreOptions) -> None:
@@ -78,6 +81,7 @@ class Timers:
         self.log = TimerLog(open_files, root, options.mapped_file_size_timer_log)
         self.report: list[str] = []
         self.units = 0
+        self.entered: set[int] = set()
         self._window = window_of(options.timer_roll_window_slot)
         self._files = open_files.files
         self._root = root
@@ -107,9 +111,15 @@ class Timers:
             is_whole = self._load_wheel(begin_ms)
             position = 0 if found is None or not is_whole else found.log_position
             self.units = recover(self.wheel, self.log, position, begin_ms)
+            self._note_entered(0 if found is None else found.log_position)
         # Of a clock that was set back: what was due before it was is not due again.
-        self.wheel.clear(now_ms, read_ms)
+        self.wheel.clear(now_ms, read_ms, passed=False)
         return (found or Checkpoint())._replace(read_ms=min(read_ms, now_ms))
+
+    def _note_entered(self, position: int) -> None:
+        """Note the messages of the units from a position on."""
+        for _, data in self.log.scan(max(position, self.log.begin)):
+            self.entered.update(fields[5] for fields in iterate(data))
 
     @property
     def delivered_from(self) -> int:
@@ -141,22 +151,6 @@ class Timers:
                     yield bytes(min(_PART, FILE_SIZE - start))
         finally:
             file.close()
-
-    def last_unit(self) -> Unit | None:
-        """I{Blocking.} The unit that was entered last; None if there is none.
-
-        @raise OSError: the disk refuses.
-        """
-        end = self.log.end
-        if end % self.log.size:
-            units, _ = self.log.chain(end - SIZE, 1)
-        else:
-            units = []
-            rest = self.log.size - SIZE - 16
-            if end > self.log.begin:
-                last = end - self.log.size + rest - rest % SIZE
-                units, _ = self.log.chain(last, 1)
-        return units[0] if units else None
 
     def enter(self, entries: Sequence[Entry], write_ms: int) -> None:
         """Enter messages.
@@ -193,6 +187,11 @@ class Timers:
         log.append(units)
         for ms, slot in slots.items():
             wheel.put(ms, slot)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there are files: whether a message ever waited."""
+        return bool(self.log.starts) or self._checkpoint.found is not None
 
     def begin_flush(self) -> Flush:
         """Take what has changed since the last flush."""

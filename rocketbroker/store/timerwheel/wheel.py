@@ -85,6 +85,7 @@ class Wheel:
         self.pages: dict[int, bytearray] = {}
         self.dirty: set[int] = set()
         self.pending = 0
+        self._pruned = 0
 
     def load(self, data: Iterable[bytes], read_ms: int) -> None:
         """Take over pages that have times from C{read_ms} on.
@@ -92,6 +93,7 @@ class Wheel:
         @param data: the file, in pages or multiples of them.
         """
         read = read_ms // self.precision_ms
+        self._pruned = read - read % PAGE_SLOTS
         number = 0
         for part in data:
             zeros = bytes(PAGE_SIZE)
@@ -137,10 +139,17 @@ class Wheel:
             page, at * SLOT_SIZE, time, slot.first, slot.last, count, slot.magic
         )
         self.dirty.add(number)
+        self._pruned = min(self._pruned, time - at) if self._pruned else time - at
 
-    def clear(self, begin_ms: int, end_ms: int) -> None:
-        """Empty the slots of a time that has passed and comes again."""
+    def clear(self, begin_ms: int, end_ms: int, passed: bool) -> None:
+        """Empty the slots of a time that has passed and comes again.
+
+        @param passed: whether they do not count as pending any more.
+        """
         while (ms := self.next_used(begin_ms, end_ms)) < end_ms:
+            slot = self.get(ms)
+            if passed and slot is not None and slot.last >= 0:
+                self.pending += slot.messages
             self.put(ms, Slot(-1, -1, 0, 0))
             begin_ms = ms + self.precision_ms
 
@@ -205,9 +214,13 @@ class Wheel:
         self.dirty.update(number for number in numbers if number in self.pages)
 
     def prune(self, read_ms: int) -> None:
-        """Forget the pages that have no time from C{read_ms} on and are in the file."""
+        """Forget the pages whose times have all passed and that are in the file."""
         read = read_ms // self.precision_ms
-        for number in self.pages.keys() - self.dirty:
-            times = SLOT.iter_unpack(self.pages[number])
-            if all(slot[0] < read for slot in times):
-                del self.pages[number]
+        time = max(self._pruned, read - SLOTS // 2)
+        while time + PAGE_SLOTS <= read:
+            number = time % SLOTS // PAGE_SLOTS
+            if number in self.dirty:
+                break
+            self.pages.pop(number, None)
+            time += PAGE_SLOTS
+        self._pruned = time

@@ -42,6 +42,14 @@ class SendMessageRequestHeader(TopicRequestHeader, kw_only=True):
     max_reconsume_times: Int | None = None
 
 
+class RecallMessageRequestHeader(TopicRequestHeader, kw_only=True):
+    """RECALL_MESSAGE (370)."""
+
+    producer_group: str | None = None
+    topic: str
+    recall_handle: str
+
+
 class SendMessageRequestHeaderV2(
     TopicRequestHeader,
     kw_only=True,

@@ -10,11 +10,13 @@ from rocketbroker.broker.messages.delay_messages import (
     destination,
     level_of,
 )
+from rocketbroker.broker.messages.timer_messages import TimerMessages
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.properties import CRC32, encode
 from rocketbroker.records.record import StoredMessage
-from tests.broker.rig import Rig
+from tests.broker.rig import WALL_MS, Rig
 
 
 def stored(properties: dict[str, str], sys_flag: int = 0) -> StoredMessage:
@@ -39,6 +41,13 @@ def stored(properties: dict[str, str], sys_flag: int = 0) -> StoredMessage:
     )
 
 
+def delay_messages(**more: object) -> DelayMessages:
+    """Three levels, and timers, of a broker in whose slots nothing waits."""
+    options = StoreOptions(**more)  # type: ignore[arg-type]
+    timers = TimerMessages(options, 1000, lambda ms: 0, lambda: 0.5)
+    return DelayMessages("1s 5s 1m", timers, lambda: WALL_MS)
+
+
 class LevelTests(SynchronousTestCase):
     """Which level a message asks for."""
 
@@ -60,12 +69,18 @@ class PostponeTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Three levels."""
-        self.delay_messages = DelayMessages("1s 5s 1m")
+        self.delay_messages = delay_messages()
+
+    def place(self, properties: dict[str, str], queue_id: int, level: int) -> int:
+        """The queue of the topic of levels where a message for T waits."""
+        found = self.delay_messages.postpone(properties, "T", queue_id, level)
+        self.assertEqual(found[0], "SCHEDULE_TOPIC_XXXX")
+        return found[1]
 
     def test_properties(self) -> None:
         """Where it belongs stands in its properties; all others stay as they are."""
         properties = {"KEYS": "k", "DELAY": "2", "TAGS": "t"}
-        self.assertEqual(self.delay_messages.postpone(properties, "T", 3, 2), 1)
+        self.assertEqual(self.place(properties, 3, 2), 1)
         self.assertEqual(
             properties,
             {
@@ -80,7 +95,7 @@ class PostponeTests(SynchronousTestCase):
     def test_tooHigh(self) -> None:
         """A level that does not exist is the highest, in the properties too."""
         properties = {"DELAY": "99"}
-        self.assertEqual(self.delay_messages.postpone(properties, "T", 0, 99), 2)
+        self.assertEqual(self.place(properties, 0, 99), 2)
         self.assertEqual(properties["DELAY"], "3")
 
     def test_timers(self) -> None:

@@ -18,6 +18,7 @@ from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.broker.services import starts_isolated
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.wire.fastjson import dumps
 from tests.broker.callers import Call, Caller
@@ -63,7 +64,10 @@ class PreOnlineCase(SynchronousTestCase):
         rig = Rig({})
         self.addCleanup(rig.close)
         self.delays: list[Mapping[str, object]] = []
-        reverse = ReverseSync(self.caller, rig.offsets, self.delays.append)
+        self.timers: list[Checkpoint] = []
+        reverse = ReverseSync(
+            self.caller, rig.offsets, self.delays.append, self.timers.append
+        )
         return MasterWay(self.exchange, self.replicas, reverse)
 
     def get_online(self, least: int) -> Deferred[None]:
@@ -125,6 +129,7 @@ class MasterTests(PreOnlineCase):
         self.call(906, "10.0.1.1:5").answer()
         self.call(45, "10.0.1.1:5").answer(body=TABLE)
         self.call(43, "10.0.1.1:5").answer(body=TABLE)
+        self.call(60, "10.0.1.1:5").answer(body=bytes(56))
         self.call(906, "10.0.1.2:5").fail()
         self.successResultOf(done)
         self.assertEqual((len(self.delays), self.online), (1, []))
@@ -134,6 +139,8 @@ class MasterTests(PreOnlineCase):
         self.call(45, "10.0.1.2:5").answer(body=TABLE)
         self.assertEqual(self.online, [])
         self.call(43, "10.0.1.2:5").answer(body=TABLE)
+        self.assertEqual(self.online, [])
+        self.call(60, "10.0.1.2:5").answer(body=bytes(56))
         self.successResultOf(done)
         self.assertEqual(self.online, [1])
         self.successResultOf(self.pre_online.look())

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.errors import SystemFailure
+from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.wire.fastjson import dumps
 from tests.broker.callers import Caller
 from tests.broker.rig import WALL_MS, Rig
@@ -27,8 +28,11 @@ class ReverseSyncTests(SynchronousTestCase):
         self.offsets.commit("G", "T", 1, 5)
         self.assertEqual(self.offsets.version.counter, 1)
         self.delays: list[Mapping[str, object]] = []
+        self.timers: list[Checkpoint] = []
         self.caller = Caller()
-        self.reverse = ReverseSync(self.caller, self.offsets, self.delays.append)
+        self.reverse = ReverseSync(
+            self.caller, self.offsets, self.delays.append, self.timers.append
+        )
 
     def take(self, counter: int, offsets: dict[str, dict[int, int]]) -> None:
         """Take over a table of consumers of this version."""
@@ -40,7 +44,11 @@ class ReverseSyncTests(SynchronousTestCase):
         self.assertEqual((call.address, call.command.code), ("s:1", 43))
         version = {"counter": counter, "stateVersion": 0, "timestamp": WALL_MS}
         call.answer(body=dumps({"dataVersion": version, "offsetTable": offsets}))
+        (call,) = self.caller.take()
+        self.assertEqual((call.address, call.command.code), ("s:1", 60))
+        call.answer(body=Checkpoint(counter, 2, 3, 4).encode())
         self.successResultOf(done)
+        self.assertEqual(self.timers.pop(), Checkpoint(counter, 2, 3, 4))
 
     def test_newer(self) -> None:
         """A newer table is taken as it is, group by group: somebody may have set an

@@ -1,0 +1,132 @@
+# -*- test-case-name: tests.broker.timer.test_timer_service -*-
+"""The messages of one slot of the wheel, step by step.
+
+A slot is a chain of units in the timer log, the newest first. They are walked to the
+oldest; what is kept of each meanwhile is 21 bytes. Then the messages that delete others
+are read, for a message has to be known as deleted whether it was sent before or after
+that. Then the rest is read and delivered in the order in which it was sent.
+
+C{docs/facts/transaction-timer-pop.md} B6.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, final
+
+from rocketbroker.broker.messages.timer_messages import key_of
+from rocketbroker.broker.timer.outlet import Due
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.names import TIMER_TOPIC
+from rocketbroker.records.properties import find
+from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.timerwheel.log import TimerLog
+from rocketbroker.store.timerwheel.units import DELETE, ROLL
+
+#: How many units one step walks: a ms or two.
+MAX_WALKED: Final = 1000
+
+#: A record that lies so many bytes back in the log is read in a thread: what is nearer
+#: was written lately, and is in the memory of the system.
+WARM_BYTES: Final = 64 << 20
+
+
+def waiting_at(store: IStore, position: int, size: int) -> StoredMessage | None:
+    """I{Blocking if cold.} The timer message there; None if there is none."""
+    data = store.record_at(position)
+    if data is None or len(data) != size:
+        return None
+    try:
+        message = decode(data)
+    except Malformed:
+        return None
+    return message if message.topic == TIMER_TOPIC else None
+
+
+@final
+class DueSlot:
+    """A slot.
+
+    @ivar deleted: the keys of messages that are not delivered.
+    @ivar lost: how many were gone from the commit log.
+    """
+
+    def __init__(self, store: IStore, log: TimerLog, last: int) -> None:
+        """
+        @param last: its newest unit.
+        """
+        self.deleted: set[bytes] = set()
+        self.lost = 0
+        self._store = store
+        self._log = log
+        self._next = last
+        self._positions = array("q")
+        self._sizes = array("i")
+        self._enqueued = array("q")
+        self._magics = array("b")
+        self._deleting = array("i")
+
+    def walk(self) -> bool:
+        """I{Blocking if cold.} Walk some units of the chain; whether there are more.
+
+        @raise OSError: the disk refuses.
+        """
+        units, self._next = self._log.chain(self._next, MAX_WALKED)
+        for unit in units:
+            if unit.deletes and not unit.rolls:
+                self._deleting.append(len(self._positions))
+            self._positions.append(unit.position)
+            self._sizes.append(unit.size)
+            self._enqueued.append(unit.write_ms)
+            self._magics.append(unit.magic)
+        return self._next >= 0
+
+    def is_walk_cold(self) -> bool:
+        """Whether L{walk} may wait for the disk."""
+        return self._log.end - self._next > WARM_BYTES
+
+    def is_cold(self, most: int) -> bool:
+        """Whether one of the next messages may have to be read from the disk."""
+        oldest = min(self._positions[-most:], default=0)
+        return self._store.published_position - oldest > WARM_BYTES
+
+    def __len__(self) -> int:
+        """How many units are left, those that delete included."""
+        return len(self._positions)
+
+    def read_deleting(self, most: int) -> bool:
+        """I{Blocking if cold.} Read some messages that delete others; whether there are
+        more."""
+        for _ in range(min(most, len(self._deleting))):
+            at = self._deleting.pop()
+            message = waiting_at(self._store, self._positions[at], self._sizes[at])
+            if message is not None:
+                key = find(message.property_bytes, b"TIMER_DEL_UNIQKEY")
+                if key is not None:
+                    self.deleted.add(key)
+        return bool(self._deleting)
+
+    def read(self, most: int, max_bytes: int) -> list[Due]:
+        """I{Blocking if cold.} The next messages to be delivered.
+
+        @param most: how many units are looked at.
+        @param max_bytes: so many bytes of records, or one message.
+        """
+        found: list[Due] = []
+        size = 0
+        positions, sizes = self._positions, self._sizes
+        for _ in range(min(most, len(positions))):
+            if found and size + sizes[-1] > max_bytes:
+                break
+            position, length = positions.pop(), sizes.pop()
+            enqueue_ms, magic = self._enqueued.pop(), self._magics.pop()
+            if magic & (DELETE | ROLL) == DELETE:
+                continue
+            message = waiting_at(self._store, position, length)
+            if message is None:
+                self.lost += 1
+            elif not self.deleted or key_of(message.property_bytes) not in self.deleted:
+                size += length
+                found.append(Due(message, enqueue_ms, bool(magic & ROLL)))
+        return found

@@ -1,0 +1,253 @@
+# -*- test-case-name: tests.broker.timer.test_timer_service -*-
+"""Enters messages of the timer topic into the timer wheel, in their order.
+
+A message whose slot is over already is delivered at once. What was entered after the
+checkpoint, before a crash, is in the wheel, and not entered again. A slave enters no
+more than its master has.
+
+C{docs/facts/transaction-timer-pop.md} B5, B10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple, final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from rocketbroker.broker.messages.timer_messages import NEVER, out_ms_of
+from rocketbroker.broker.services import DELIVER_TIMERS, ENTER_TIMERS, Services
+from rocketbroker.broker.timer.already_delivered import copy_key
+from rocketbroker.broker.timer.due_slot import waiting_at
+from rocketbroker.broker.timer.outlet import Due, StoreOutlet
+from rocketbroker.broker.timer.pauses import Pauses
+from rocketbroker.broker.timer.timer_counts import TimerCounts
+from rocketbroker.broker.timer.wheel_clock import WheelClock
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.records.properties import find
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.timerwheel.timers import MAX_WINDOW, Entry
+from rocketbroker.store.timerwheel.units import topic_hash
+
+#: How many messages one step enters: a ms or two.
+MAX_MESSAGES: Final = 128
+
+#: How long entering rests when it was refused, in seconds.
+REST_SECONDS: Final = 0.5
+
+#: A class of its own would not tell more: where a message stands, and what it is.
+Found = tuple[int, StoredMessage | None]
+
+
+class _Later(NamedTuple):
+    """What is known of messages that are entered."""
+
+    entries: list[Entry]
+    changes: list[tuple[str, int, int]]
+
+
+@final
+class Entering:
+    """Enters messages.
+
+    @ivar unreadable: how many could not be.
+    @ivar failures: how many steps were refused, and tried again.
+    @ivar last_store_ms: when the message was stored that was entered last.
+    @ivar last_at: when that was, in seconds of the clock.
+    @ivar copies: the keys of copies that are not made again.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: IStore,
+        clock: WheelClock,
+        counts: TimerCounts,
+        outlet: StoreOutlet,
+        options: StoreOptions,
+        wall_ms: Callable[[], int],
+        seconds: Callable[[], float],
+        pauses: Pauses,
+        services: Services,
+        limit: Callable[[], int],
+    ) -> None:
+        """
+        @param outlet: takes what is due already.
+        @param limit: the queue offset where entering ends for now.
+        """
+        self.unreadable = 0
+        self.failures = 0
+        self.last_store_ms = 0
+        self.last_at = 0.0
+        self.copies: set[bytes] = set()
+        self.options = options
+        self._store = store
+        self._clock = clock
+        self._counts = counts
+        self._outlet = outlet
+        self._wall_ms = wall_ms
+        self._seconds = seconds
+        self._pauses = pauses
+        self._services = services
+        self._limit = limit
+        self._queue: IQueue | None = None
+
+    def load(self, queue: IQueue) -> None:
+        """Enter the messages of that queue."""
+        self._queue = queue
+
+    def look(self) -> Deferred[None] | None:
+        """Enter what has come; fires when that is done."""
+        return self._pauses.begin(self._enter()) if self._has_to() else None
+
+    def behind(self) -> int:
+        """How many messages are not entered yet."""
+        if self._queue is None:
+            return 0
+        return max(0, self._queue.max_offset - self._clock.queue_offset)
+
+    def _has_to(self) -> bool:
+        """Whether there is something to be entered now."""
+        clock, queue = self._clock, self._queue
+        write_ms = clock.move_write_time()
+        if queue is None or self.options.timer_stop_enqueue or self._pauses.is_stopped:
+            return False
+        # Slots of long ago are delivered first: their places are needed.
+        window = MAX_WINDOW * clock.timers.precision_ms
+        if self._services.is_on(DELIVER_TIMERS) and clock.read_ms + window < write_ms:
+            return False
+        clock.queue_offset = max(clock.queue_offset, queue.min_offset)
+        return clock.queue_offset < min(queue.max_offset, self._limit())
+
+    async def _enter(self) -> None:
+        store, queue, clock = self._store, self._queue, self._clock
+        assert queue is not None
+        while self._services.is_on(ENTER_TIMERS) and self._has_to():
+            offset = clock.queue_offset
+            most = min(MAX_MESSAGES, queue.max_offset - offset, self._limit() - offset)
+            read = partial(self._read, queue, offset, most)
+            found = await self._pauses.run(read, store.is_cold(queue, offset))
+            if not found or self._pauses.is_stopped or clock.queue_offset != offset:
+                return
+            if self._take(found):
+                await self._pauses.rest()
+            else:
+                self.failures += 1
+                await self._pauses.rest(REST_SECONDS)
+
+    def _read(self, queue: IQueue, offset: int, most: int) -> list[Found]:
+        """I{Blocking if cold.} Messages of the timer topic."""
+        store = self._store
+        return [
+            (position, waiting_at(store, position, size))
+            for position, size, _ in store.entries(queue, offset, most)
+        ]
+
+    def _take(self, found: Sequence[Found]) -> bool:
+        """Enter messages, and deliver those whose slot is over; whether all of them."""
+        at = 0
+        while at < len(found):
+            taken = self._take_later(found[at:])
+            if taken is None:
+                return False
+            at += taken
+            due = self._due(found[at:])
+            over = self._put(due)
+            at += over
+            if over < len(due):
+                return False
+        return True
+
+    def _due(self, found: Sequence[Found]) -> list[Due]:
+        """The messages before the first one that has to wait."""
+        due = []
+        for _, message in found:
+            if message is None or self._waits(message):
+                break
+            due.append(Due(message, NEVER, False))
+        return due
+
+    def _put(self, due: Sequence[Due]) -> int:
+        """Deliver messages; how many of the first are over."""
+        new = [each for each in due if copy_key(each) not in self.copies]
+        over = iter(self._outlet.put_now(new, self._wall_ms()) if new else ())
+        passed = 0
+        for each in due:
+            if copy_key(each) not in self.copies and not next(over):
+                break
+            self._counts.delivered(each)
+            passed += 1
+        if due:
+            clock = self._clock
+            clock.end = max(clock.end, self._outlet.end)
+            clock.queue_offset += passed
+            clock.note()
+        return passed
+
+    def _waits(self, message: StoredMessage) -> bool:
+        """Whether the slot of a message is not over, or others deliver it."""
+        out_ms = out_ms_of(message.property_bytes)
+        if out_ms is None or not self._services.is_on(DELIVER_TIMERS):
+            return True
+        if find(message.property_bytes, b"TIMER_DEL_UNIQKEY") is not None:
+            # It deletes nothing any more, and is not delivered either.
+            return True
+        return out_ms >= self._clock.write_ms
+
+    def _take_later(self, found: Sequence[Found]) -> int | None:
+        """Enter the messages before the first one that is due.
+
+        @return: how many; None if the disk refuses them.
+        """
+        clock = self._clock
+        write_ms = clock.move_write_time()
+        later = _Later([], [])
+        taken = 0
+        for position, message in found:
+            if message is not None and not self._waits(message):
+                break
+            taken += 1
+            self._note(later, position, message, write_ms)
+        if not taken:
+            return 0
+        try:
+            clock.timers.enter(later.entries, write_ms)
+        except OSError as error:
+            self._log.error("Timers cannot be entered: {error}", error=error)
+            return None
+        for name, by, delay_ms in later.changes:
+            self._counts.came(name, delay_ms)
+            self._counts.change(name, by)
+        last = found[taken - 1][1]
+        if last is not None:
+            self.last_store_ms, self.last_at = last.store_ms, self._seconds()
+        clock.queue_offset += taken
+        clock.note()
+        return taken
+
+    def _note(
+        self, later: _Later, position: int, message: StoredMessage | None, write_ms: int
+    ) -> None:
+        """Note what is to be entered of a message."""
+        own = b"" if message is None else message.property_bytes
+        out_ms, topic = out_ms_of(own), find(own, b"REAL_TOPIC")
+        if message is None or out_ms is None or topic is None:
+            self.unreadable += 1
+            self._log.error(
+                "The message at position {position} of the timer topic cannot be read "
+                "or does not say when it is due; it is not delivered",
+                position=position,
+            )
+            return
+        deletes = find(own, b"TIMER_DEL_UNIQKEY") is not None
+        due_ms = self._clock.floor(out_ms)
+        if position in self._clock.timers.entered or (deletes and due_ms < write_ms):
+            return
+        name = topic.decode("utf-8", "replace")
+        code = topic_hash(name)
+        later.entries.append(Entry(due_ms, position, message.size, deletes, code))
+        later.changes.append((name, -1 if deletes else 1, due_ms - message.born_ms))

@@ -1,0 +1,191 @@
+# -*- test-case-name: tests.broker.timer.test_timer_service -*-
+"""Where due messages go: into this broker's store, or to another group.
+
+An outlet takes some messages, in order, and says of each whether it is over: stored, or
+of a kind that will never be. What is not over is brought again. (RocketMQ drops a
+message after three attempts, unless timerEnableRetryUntilSuccess is set.)
+
+C{docs/facts/transaction-timer-pop.md} B7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol, final
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger
+
+from rocketbroker.broker.messages.delay_messages import destination
+from rocketbroker.broker.messages.escaped import Escaped, timer_message
+from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.messages.timer_messages import delivered, rolled
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.errors import BrokerError, ServiceNotAvailable
+from rocketbroker.records.names import TIMER_TOPIC
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.interfaces import (
+    MESSAGE_ILLEGAL,
+    PROPERTIES_SIZE_EXCEEDED,
+    PUT_OK,
+    Draft,
+    IStore,
+)
+
+
+class Due(NamedTuple):
+    """A message that is due.
+
+    @ivar message: as it waits.
+    @ivar enqueue_ms: when it was entered into the wheel.
+    @ivar rolls: whether it is only to be entered anew.
+    """
+
+    message: StoredMessage
+    enqueue_ms: int
+    rolls: bool
+
+
+class Outlet(Protocol):
+    """Takes due messages.
+
+    @ivar end: the copies of all that was stored are before it in the commit log.
+    """
+
+    end: int
+
+    async def put(self, due: Sequence[Due], now_ms: int) -> list[bool]:
+        """Take messages; whether each is over."""
+
+
+@final
+class StoreOutlet:
+    """Stores due messages where they belong.
+
+    @ivar end: the copies of all that was stored are before it in the commit log.
+    @ivar unreadable: how many did not say where they belong.
+    @ivar refused: how many the store will never take.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: IStore,
+        lmqs: Lmq,
+        group_commit: GroupCommit,
+        appended: Callable[[], None],
+    ) -> None:
+        """
+        @param appended: called after each append.
+        """
+        self.end = 0
+        self.unreadable = 0
+        self.refused = 0
+        self._store = store
+        self._lmqs = lmqs
+        self._group_commit = group_commit
+        self._appended = appended
+
+    async def put(self, due: Sequence[Due], now_ms: int) -> list[bool]:
+        """See L{Outlet.put}."""
+        return self.put_now(due, now_ms)
+
+    def put_now(self, due: Sequence[Due], now_ms: int) -> list[bool]:
+        """Store messages; whether each is over."""
+        over = [False] * len(due)
+        if self._store.refusal() is not None:
+            # Someone has to ask again whether there is room; one message is enough.
+            due = due[:1]
+        drafts = []
+        for number, each in enumerate(due):
+            draft = self._draft(each, now_ms, number)
+            if draft is not None:
+                drafts.append(draft)
+            else:
+                over[number] = self._is_over
+        if drafts:
+            self._store.append(drafts)
+            self._appended()
+            if self._group_commit.synchronous:
+                self._group_commit.flush()
+        for draft in drafts:
+            place = draft.context
+            assert isinstance(place, int)
+            if draft.status == PUT_OK:
+                over[place] = True
+                self.end = max(self.end, draft.end)
+            elif draft.status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
+                over[place] = True
+                words = f"it is too large or malformed: status {draft.status}"
+                self._refuse(due[place].message, words)
+        return over
+
+    def _draft(self, due: Due, now_ms: int, context: int) -> Draft | None:
+        """The draft of a message; None if there can be none, now or ever."""
+        message = due.message
+        self._is_over = True
+        place = destination(message)
+        if place is None:
+            self.unreadable += 1
+            self._log.error(
+                "The timer message at position {position} does not say where it "
+                "belongs; it is not delivered",
+                position=message.position,
+            )
+            return None
+        try:
+            queue = self._store.queue(*((TIMER_TOPIC, 0) if due.rolls else place))
+        except ServiceNotAvailable:
+            self._is_over = False
+            return None
+        except BrokerError as error:
+            self._refuse(message, str(error))
+            return None
+        made = rolled if due.rolls else delivered
+        draft = made(message, queue, due.enqueue_ms, now_ms, context)
+        if not due.rolls:
+            # Without room in its LMQs it is delivered to its topic all the same.
+            with suppress(BrokerError):
+                self._lmqs.spread(draft)
+        return draft
+
+    def _refuse(self, message: StoredMessage, reason: str) -> None:
+        """Count and say what will never be stored."""
+        self.refused += 1
+        self._log.error(
+            "The timer message at position {position} is not delivered: {reason}",
+            position=message.position,
+            reason=reason,
+        )
+
+
+@final
+class EscapeOutlet:
+    """Puts due messages to another group, in an absent master's place.
+
+    What is only to be entered anew goes there to wait for its time.
+    """
+
+    def __init__(
+        self, put: Callable[[Escaped], Awaitable[bool]], precision_ms: int
+    ) -> None:
+        """
+        @param put: puts a message to another group; whether one has it.
+        """
+        self.end = 0
+        self._put = put
+        self._precision_ms = precision_ms
+
+    async def put(self, due: Sequence[Due], now_ms: int) -> list[bool]:
+        """See L{Outlet.put}."""
+        taken: list[bool] = await gatherResults(
+            [Deferred.fromCoroutine(self._put_one(each)) for each in due],
+            consumeErrors=True,
+        )
+        return taken
+
+    async def _put_one(self, due: Due) -> bool:
+        escaped = timer_message(due.message, due.rolls, self._precision_ms)
+        return escaped is None or await self._put(escaped)

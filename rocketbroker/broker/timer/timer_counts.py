@@ -1,0 +1,167 @@
+# -*- test-case-name: tests.broker.timer.test_timer_service -*-
+"""How many messages wait for a time, by topic, and C{timermetrics}.
+
+The file is RocketMQ's, read and written: topic to count and time stamp
+(C{docs/facts/transaction-timer-pop.md} B3; C{docs/facts/security-metrics.md} 5.4).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.messages.timer_messages import NEVER
+from rocketbroker.broker.metadata.topics import loaded_version
+from rocketbroker.broker.timer.outlet import Due
+from rocketbroker.records.properties import find
+from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.fields import integer_of
+
+#: Upper bounds in seconds of the time from birth to the due time, the last class is
+#: open.
+DELAY_BOUNDS: Final = (60, 600, 3600, 43200, 86400, 259200)
+
+
+@final
+class TopicTimers:
+    """The counts of one topic.
+
+    @ivar waiting: how many messages wait.
+    @ivar changed_ms: when that changed.
+    @ivar entered: how many came to wait, since the start.
+    @ivar delivered: how many were delivered, or entered anew.
+    @ivar delays: how many of those that came fell into each class of C{DELAY_BOUNDS}.
+    @ivar seconds: the sum of their delays.
+    """
+
+    __slots__ = (
+        "changed_ms",
+        "delays",
+        "delivered",
+        "entered",
+        "seconds",
+        "waiting",
+    )
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.changed_ms = 0
+        self.entered = 0
+        self.delivered = 0
+        self.delays = [0] * (len(DELAY_BOUNDS) + 1)
+        self.seconds = 0
+
+
+@final
+class TimerCounts:
+    """The counts of all topics.
+
+    @ivar topics: by name.
+    @ivar entered: how many messages of any topic came to wait, since the start.
+    @ivar delivered_messages: how many of them were delivered, or entered anew.
+    @ivar version: moves with each write.
+    """
+
+    def __init__(self, file: JsonTable, wall_ms: Callable[[], int]) -> None:
+        self.topics: dict[str, TopicTimers] = {}
+        self.entered = 0
+        self.delivered_messages = 0
+        self.version = DataVersion(timestamp=wall_ms())
+        self._file = file
+        self._wall_ms = wall_ms
+        self._changed = False
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file; what makes no sense in it is left out."""
+        value = self._file.load()
+        if value is not None:
+            self.become(value)
+
+    def become(self, value: dict[object, object]) -> None:
+        """Be what a file says, or a master."""
+        table = value.get("timingCount")
+        for counts in self.topics.values():
+            counts.waiting = 0
+        for topic, entry in table.items() if isinstance(table, dict) else ():
+            if not isinstance(entry, dict):
+                continue
+            number = integer_of(entry.get("count"))
+            changed = integer_of(entry.get("timeStamp"))
+            if number is not None and abs(number) < 1 << 62:
+                counts = self.of(str(topic))
+                counts.waiting, counts.changed_ms = number, changed or 0
+        self.version = loaded_version(value, self.version)
+
+    def of(self, topic: str) -> TopicTimers:
+        """The counts of a topic."""
+        counts = self.topics.get(topic)
+        if counts is None:
+            counts = self.topics[topic] = TopicTimers()
+        return counts
+
+    def came(self, topic: str, delay_ms: int) -> None:
+        """A message came that is to wait.
+
+        @param delay_ms: from its birth to its time.
+        """
+        counts = self.of(topic)
+        counts.entered += 1
+        self.entered += 1
+        seconds = max(0, delay_ms) // 1000
+        counts.seconds += seconds
+        counts.delays[bisect_left(DELAY_BOUNDS, seconds)] += 1
+
+    def change(self, topic: str, by: int) -> None:
+        """So many more wait, or fewer."""
+        counts = self.of(topic)
+        counts.waiting += by
+        counts.changed_ms = self._wall_ms()
+        self._changed = True
+
+    def delivered(self, due: Due) -> None:
+        """A message was stored where it belongs, or to wait once more."""
+        topic = find(due.message.property_bytes, b"REAL_TOPIC")
+        if topic is None:
+            return
+        name = topic.decode("utf-8", "replace")
+        if due.enqueue_ms == NEVER:
+            self.came(name, 0)
+        elif due.rolls and find(due.message.property_bytes, b"TIMER_DEL_UNIQKEY"):
+            # It counts as one less, and will once more.
+            self.change(name, 1)
+        else:
+            self.change(name, -1)
+        self.of(name).delivered += 1
+        self.delivered_messages += 1
+
+    def forget(self, topic: str) -> None:
+        """A topic is deleted: what waits for it does not count any more."""
+        counts = self.topics.get(topic)
+        if counts is not None and counts.waiting:
+            self.change(topic, -counts.waiting)
+        self.topics.pop(topic, None)
+
+    def to_json(self) -> dict[str, object]:
+        """The content of the file, and the answer to request 61."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "timingCount": {
+                topic: {"count": counts.waiting, "timeStamp": counts.changed_ms}
+                for topic, counts in self.topics.items()
+            },
+        }
+
+    def save(self) -> None:
+        """Write the file in a thread if it is behind the counts."""
+        if self._changed or self._file.failed:
+            self._changed = False
+            self.version = self.version.next(self._wall_ms())
+            self._file.save_soon(self.to_json)
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write is under way."""
+        return self._file.idle()

@@ -1,0 +1,126 @@
+# -*- test-case-name: tests.broker.timer.test_timer_service -*-
+"""The times of the wheel, how far its work is, and what of that is safe.
+
+The write time is the time of day, in whole slots: slots before it are over. The read
+time is the next slot to be delivered, never ahead of the write time. Where the clock is
+set back, slots that were delivered are emptied, so that new messages can wait in them;
+RocketMQ delivers those early.
+
+What is delivered is in the commit log before it is on the disk. A checkpoint must not
+say that it was delivered before its copy is safe, else a power failure would lose it.
+So each state is kept until the log is flushed behind the copies that were made up to
+then; the newest of those is what a checkpoint says.
+
+C{docs/facts/transaction-timer-pop.md} B4, B8.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, final
+
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.timerwheel.timers import Timers
+
+
+class State(NamedTuple):
+    """How far the timers were at a moment.
+
+    @ivar read_ms: the next slot to be delivered.
+    @ivar queue_offset: the next message of the timer topic to be entered.
+    @ivar log_position: where the timer log ended.
+    @ivar delivered_from: where the commit log ended: the copies of what is due from
+        C{read_ms} on are behind it.
+    """
+
+    read_ms: int
+    queue_offset: int
+    log_position: int
+    delivered_from: int
+
+
+@final
+class WheelClock:
+    """The times.
+
+    @ivar timers: wheel and timer log.
+    @ivar read_ms: the next slot to be delivered.
+    @ivar write_ms: slots before it are over.
+    @ivar queue_offset: the next message of the timer topic to be entered.
+    @ivar end: copies of all that was delivered are before it in the commit log.
+    @ivar has_changed: whether more than the time has, since a checkpoint was made.
+    @ivar kept: the newest state that may be written down.
+    """
+
+    def __init__(
+        self, timers: Timers, store: IStore, wall_ms: Callable[[], int]
+    ) -> None:
+        self.timers = timers
+        self.read_ms = 0
+        self.write_ms = 0
+        self.queue_offset = 0
+        self.end = 0
+        self.has_changed = False
+        self.kept = State(0, 0, 0, 0)
+        self._store = store
+        self._wall_ms = wall_ms
+        self._slot_from = -1
+        self._waiting: deque[tuple[int, State]] = deque()
+
+    def begin(self, read_ms: int, queue_offset: int) -> None:
+        """Go on from there; all that was delivered before is safe."""
+        self.read_ms = read_ms
+        self.write_ms = max(self.floor(self._wall_ms()), read_ms)
+        self.queue_offset = queue_offset
+        self._waiting.clear()
+        self.kept = self._state()
+
+    def floor(self, ms: int) -> int:
+        """The time of the slot of a time."""
+        return ms - ms % self.timers.precision_ms
+
+    def move_write_time(self) -> int:
+        """The write time now."""
+        now_ms = self.floor(self._wall_ms())
+        if now_ms < self.write_ms and self._slot_from < 0:
+            # The clock was set back: times that have passed come again.
+            self.timers.wheel.clear(now_ms, self.read_ms, passed=True)
+            self.read_ms = min(self.read_ms, now_ms)
+            self.write_ms = now_ms
+            self.note()
+        self.write_ms = max(self.write_ms, now_ms)
+        return self.write_ms
+
+    def begin_slot(self) -> None:
+        """The slot of the read time is being delivered."""
+        self._slot_from = self._store.published_position
+
+    def end_slot(self) -> None:
+        """It is not any more."""
+        self._slot_from = -1
+
+    def _state(self) -> State:
+        position = self._slot_from
+        if position < 0:
+            position = self._store.published_position
+        return State(self.read_ms, self.queue_offset, self.timers.log.end, position)
+
+    def note_time(self) -> None:
+        """Nothing has changed but the time."""
+        waiting = self._waiting
+        if waiting and waiting[-1][0] == self.end:
+            waiting.pop()
+        waiting.append((self.end, self._state()))
+
+    def note(self) -> None:
+        """Something has changed that a checkpoint says."""
+        self.has_changed = True
+        self.note_time()
+
+    def keep(self, flushed: int) -> State:
+        """The newest state whose copies are all before C{flushed} in the log."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= flushed:
+            self.kept = waiting.popleft()[1]
+        return self.kept
