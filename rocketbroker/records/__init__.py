@@ -19,6 +19,9 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
   - L{entries<rocketbroker.records.entries>}: the 20 bytes of a consume queue's entry.
   - L{queueunits<rocketbroker.records.queueunits>}: the units of batch queues and
     extensions.
+  - L{check_points<rocketbroker.records.check_points>}: check points of POP, and their
+    acknowledgements; L{receipt_handle<rocketbroker.records.receipt_handle>}: what
+    consumers know of them.
   - L{names<rocketbroker.records.names>}: names of topics and groups, and which are
     allowed.
   - L{malformed<rocketbroker.records.malformed>}: the one error that decoding raises.

@@ -85,6 +85,9 @@ SYSTEM_GROUPS: Final = frozenset(
     }
 )
 
+#: The group whose offsets say how far check points are dealt with.
+REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
+
 #: The most queues of a topic: each may become files and memory, and clients ask for
 #: each. RocketMQ has no bound.
 MAX_QUEUES: Final = 16384
@@ -130,6 +133,25 @@ def group_of_retry_topic(topic: str) -> str:
     """The group whose retry topic it is; of the form C{group+topic}, the group."""
     assert is_retry_topic(topic)
     return topic[len(RETRY_PREFIX) :].partition("+")[0]
+
+
+def pop_retry_topic(group: str, topic: str, v2: bool) -> str:
+    """The topic for what a group that pops has to consume again of a topic."""
+    return f"{RETRY_PREFIX}{group}{'+' if v2 else '_'}{topic}"
+
+
+def popped_topic(topic: str, group: str) -> str:
+    """The topic whose messages a group's POP retry topic has; any other is its own."""
+    for separator in "+_":
+        prefix = f"{RETRY_PREFIX}{group}{separator}"
+        if topic.startswith(prefix):
+            return topic[len(prefix) :]
+    return topic
+
+
+def revive_topic(cluster: str) -> str:
+    """The topic of the check points of a cluster's brokers."""
+    return REVIVE_PREFIX + cluster
 
 
 def reply_topic(cluster: str) -> str:
