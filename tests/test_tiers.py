@@ -76,6 +76,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "transaction",
         "timer",
         "diagnostics",
+        "pop",
         "environment",
         "parts",
         "group_roles",

@@ -25,6 +25,7 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.schedule}: messages that wait for a delay level.
   - L{rocketbroker.broker.transaction}: half messages, their ends, check-backs.
   - L{rocketbroker.broker.diagnostics}: problems of groups.
+  - L{rocketbroker.broker.pop}: each message to one member of a group.
   - L{rocketbroker.broker.admin}: administrators' requests.
 
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;

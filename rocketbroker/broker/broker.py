@@ -23,6 +23,8 @@ from rocketbroker.broker.admin.administration import administration, runtime_inf
 from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.parts import Parts
+from rocketbroker.broker.pop.revive_log import NoTimer
+from rocketbroker.broker.pop.service import Pops
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
@@ -45,6 +47,7 @@ from rocketbroker.broker.services import (
 from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
 
@@ -64,6 +67,7 @@ class Broker(Parts):
     @ivar metadata_sync: of a slave, copies its master's tables.
     @ivar slave_progress: of a slave, how far behind its master it is.
     @ivar group_roles: how this broker gets into the group of its name, and acts in it.
+    @ivar pop: consumption by POP.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -97,11 +101,13 @@ class Broker(Parts):
             env.client, masters, self.address, self.timers, self.services
         )
         self.group_roles = GroupRoles(self, env, self.ha_status)
-        group = self.ha_status, self.group_roles
+        self.pop = self._make_pop(env)
+        group = self.ha_status, self.group_roles, self.pop
         for part in (*self.responders(), *group, *administrators):
             part.register(self.main)
             part.register(self.vip)
         self.pulling.register(self.main)
+        self.pop.register_main(self.main)
         self._limit_waits(settings)
         self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
@@ -122,6 +128,31 @@ class Broker(Parts):
             self.schedule.become,
             self.services,
         )
+
+    def _make_pop(self, env: BrokerEnvironment) -> Pops:
+        host = host_bytes(self.settings.broker.broker_ip1, self.port)
+        pop = Pops(
+            env.clock,
+            self.store,
+            self.settings,
+            self._file("consumerOrderInfo.json"),
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.pull_checks,
+            self.batcher,
+            self.group_commit,
+            self.scheduler,
+            NoTimer(),
+            host,
+            env.wall_ms,
+            env.in_thread,
+            env.turns,
+            self.services,
+        )
+        self.scheduler.watch(pop.arrived)
+        self.running.subscribe(pop.configure)
+        return pop
 
     def _limit_waits(self, settings: BrokerSettings) -> None:
         """Set how long requests may wait to be begun."""
@@ -144,6 +175,7 @@ class Broker(Parts):
         self.schedule.load()
         self.timers.load()
         self.transactions.load()
+        self.pop.load()
         self.log_subscribers.load()
 
     def listen(self, main: Server, vip: Server) -> None:
@@ -171,6 +203,7 @@ class Broker(Parts):
         self.schedule.start()
         self.timers.start()
         self.transactions.start()
+        self.pop.start()
         self.log_subscribers.start()
         self.metadata_sync.start()
         self.timer_sync.start()
@@ -276,6 +309,7 @@ class Broker(Parts):
             self.schedule.stop,
             self.timers.stop,
             self.transactions.stop,
+            self.pop.stop,
             self.master_link.stop,
             self.cleanup.stop,
             self.scheduler.stop,
@@ -297,6 +331,7 @@ class Broker(Parts):
     async def _stop_answering(self) -> None:
         """Answer the requests that wait for the disk, then close the ports."""
         self.long_polling.stop()
+        self.pop.stop_answering()
         self.batcher.flush()
         await self.group_commit.settled()
         for file in self.files:
@@ -321,6 +356,7 @@ class Broker(Parts):
         """Write the tables that changed since their last write; fires when done."""
         self.broadcasts.look()
         self.transactions.save()
+        self.pop.save()
         for table in self._tables:
             table.save()
         self.schedule.save()
@@ -328,6 +364,7 @@ class Broker(Parts):
         saved = [table.saved() for table in self._tables]
         saved += [self.delay_offsets.saved(), self.transactions.counts.saved()]
         saved.append(self.timers.counts.saved())
+        saved.append(self.pop.saved())
         return gatherResults(saved)
 
 

@@ -57,6 +57,10 @@ DELIVERY_SECONDS: Final = 0.1
 #: How often marks of transactions that could not be written are tried again.
 MARKS_SECONDS: Final = 1.0
 
+#: How often offsets of groups that pop are committed: a tenth of what check points in
+#: memory have to spare.
+POP_SECONDS: Final = 0.1
+
 #: How often the counters of topics and groups are looked at: a minute has six looks.
 LOOK_SECONDS: Final = 10.0
 
@@ -245,6 +249,21 @@ MARKS: Final = Service(
     "marks of transactions",
     "ends of transactions that could not be written are written",
     always(MARKS_SECONDS),
+    roles=MASTERS,
+)
+
+# POP.
+
+POP_PROGRESS: Final = Service(
+    "progress of pops",
+    "offsets of groups that pop are committed, check points in memory are written",
+    always(POP_SECONDS),
+    roles=MASTERS,
+)
+REVIVE: Final = Service(
+    "revive of popped messages",
+    "messages that were not acknowledged in time are given out again",
+    lambda s: max(1, s.broker.revive_interval) / 1000,
     roles=MASTERS,
 )
 

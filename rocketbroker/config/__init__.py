@@ -10,6 +10,7 @@
 - L{broker<rocketbroker.config.broker>}, L{store<rocketbroker.config.store>},
   L{remoting<rocketbroker.config.remoting>} (server and client),
   L{namesrv<rocketbroker.config.namesrv>}: every key of RocketMQ's.
+- L{about_pop<rocketbroker.config.about_pop>}: what those of POP do.
 - L{broker_settings<rocketbroker.config.broker_settings>}: all that one file says to a
   broker, checked as a whole; C{NamesrvSettings} in L{namesrv} is the same for a name
   server.

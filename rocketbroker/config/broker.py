@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 import attrs
 
 from rocketbroker.config import machine
+from rocketbroker.config.about_pop import ABOUT_POP
 from rocketbroker.config.addresses import check_host, check_interface
 from rocketbroker.config.keyed import (
     EXPORTERS,
@@ -187,7 +188,8 @@ class BrokerOptions(KeyedOptions):
         "consumer_fallbehind_threshold": "bytes of the log that are too far behind",
         "lite_pull_message_enable": "serve the pulls of lite consumers",
         "server_load_balancer_enable": "assign queues to consumers that ask for it",
-        "default_message_request_mode": "PULL; with POP groups pull, too",
+        "default_message_request_mode": "PULL or POP: of groups that have no mode",
+        **ABOUT_POP,
         "transaction_time_out": "age at which a half message is first checked back",
         "transaction_check_max": "checks after which a half message is discarded",
         "transaction_check_interval": "time between rounds of checks",
@@ -360,39 +362,39 @@ class BrokerOptions(KeyedOptions):
     enable_broadcast_offset_store: bool = running(True)
     broadcast_offset_expire_second: int = running(120)
     broadcast_offset_expire_max_second: int = running(300)
-    pop_polling_size: int = 1024
+    pop_polling_size: int = running(1024)
     pop_polling_map_size: int = 100000
     pop_polling_map_expire_time_seconds: int = 600
-    max_pop_polling_size: int = 100000
+    max_pop_polling_size: int = running(100000)
     revive_queue_num: int = 8
-    revive_interval: int = 1000
+    revive_interval: int = running(1000)
     revive_max_slow: int = 3
     revive_scan_time: int = 10000
     enable_skip_long_awaiting_ack: bool = False
     revive_ack_wait_ms: int = 180000
     enable_pop_log: bool = False
-    enable_pop_buffer_merge: bool = False
-    pop_ck_stay_buffer_time: int = 10000
-    pop_ck_stay_buffer_time_out: int = 3000
-    pop_ck_max_buffer_size: int = 200000
-    pop_ck_offset_max_queue_size: int = 20000
+    enable_pop_buffer_merge: bool = running(False)
+    pop_ck_stay_buffer_time: int = running(10000)
+    pop_ck_stay_buffer_time_out: int = running(3000)
+    pop_ck_max_buffer_size: int = running(200000)
+    pop_ck_offset_max_queue_size: int = running(20000)
     enable_pop_batch_ack: bool = False
-    pop_long_polling_force_notify_interval: int = 800
+    pop_long_polling_force_notify_interval: int = running(800)
     enable_notify_before_pop_calculate_lag: bool = True
-    enable_notify_after_pop_order_lock_release: bool = True
-    init_pop_offset_by_check_msg_in_mem: bool = True
-    retrieve_message_from_pop_retry_topic_v1: bool = True
-    enable_retry_topic_v2: bool = False
-    pop_from_retry_probability: int = 20
+    enable_notify_after_pop_order_lock_release: bool = running(True)
+    init_pop_offset_by_check_msg_in_mem: bool = running(True)
+    retrieve_message_from_pop_retry_topic_v1: bool = running(True)
+    enable_retry_topic_v2: bool = running(False)
+    pop_from_retry_probability: int = running(20)
     pop_consumer_fs_service_init: bool = True
     pop_consumer_kv_service_log: bool = False
     pop_consumer_kv_service_init: bool = False
-    pop_consumer_kv_service_enable: bool = False
+    pop_consumer_kv_service_enable: bool = running(False)
     pop_revive_max_return_size_per_read: int = 16384
     pop_revive_max_attempt_times: int = 16
-    pop_response_return_actual_retry_topic: bool = False
-    pop_inflight_message_threshold: int = 10000
-    enable_pop_message_threshold: bool = False
+    pop_response_return_actual_retry_topic: bool = running(False)
+    pop_inflight_message_threshold: int = running(10000)
+    enable_pop_message_threshold: bool = running(False)
     skip_when_ck_re_put_reach_max_times: bool = False
     append_ack_async: bool = False
     append_ck_async: bool = False
@@ -402,7 +404,7 @@ class BrokerOptions(KeyedOptions):
     clean_offline_broker_interval: int = 30000
     server_load_balancer_enable: bool = running(True)
     default_message_request_mode: str = running("PULL")
-    default_pop_share_queue_num: int = -1
+    default_pop_share_queue_num: int = running(-1)
     transaction_time_out: int = running(6000)
     transaction_check_max: int = running(15)
     transaction_check_interval: int = running(30000)

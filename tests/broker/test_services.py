@@ -21,7 +21,9 @@ from rocketbroker.broker.services import (
     MASTERS,
     MASTERS_END,
     METADATA_SYNC,
+    POP_PROGRESS,
     REGISTRATION,
+    REVIVE,
     TIMER_SYNC,
     Role,
     Service,
@@ -139,8 +141,9 @@ class ServicesTests(WeekCase):
         }
 
     def test_roles(self) -> None:
-        """A slave stores nothing of its own: it delivers no delayed messages and ends
-        no transactions, and does all else. An acting master stores nothing either."""
+        """A slave stores nothing of its own: it delivers no delayed messages, ends
+        no transactions, revives no messages, and does all else. An acting master
+        stores nothing either."""
         broker = self.looking()
         everything = {
             each.name for each in broker.services.calls if Role.MASTER in each.roles
@@ -149,6 +152,7 @@ class ServicesTests(WeekCase):
         broker.services.act_as(Role.SLAVE)
         kept = self.on(broker)
         special = {DELIVERY.name, CHECKS.name, MARKS.name, DELIVER_TIMERS.name}
+        special |= {POP_PROGRESS.name, REVIVE.name}
         self.assertEqual(everything - kept, special)
         copied = {METADATA_SYNC.name, TIMER_SYNC.name}
         followers = copied | {MASTERS_END.name}

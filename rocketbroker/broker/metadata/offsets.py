@@ -180,6 +180,12 @@ class OffsetTable:
         key = f"{topic}@{group}"
         return pending_resets.for_held_pull(self.resets, key, queue_id, connection)
 
+    def reset_for_pop(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Where a group that pops is to go on, once; None: where it is."""
+        if not self.resets:
+            return None
+        return pending_resets.taken(self.resets, f"{topic}@{group}", queue_id)
+
     def keys(self) -> list[str]:
         """C{topic@group} of all that was committed."""
         return list(self._offsets)

@@ -75,3 +75,14 @@ def for_new_pull(
     if not queues:
         del resets[key]
     return None
+
+
+def taken(resets: Resets, key: str, queue_id: int) -> int | None:
+    """The offset of a queue's reset, which is over: what pops follows at once."""
+    queues = resets.get(key)
+    found = None if queues is None else queues.pop(queue_id, None)
+    if queues is None or found is None:
+        return None
+    if not queues:
+        del resets[key]
+    return found.offset

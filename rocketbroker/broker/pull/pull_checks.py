@@ -290,7 +290,7 @@ class PullChecks:
             self._refusals.note(name, topic, connection.peer)
             raise PullForbidden(3, f"the topic[{topic}] pulling message is forbidden")
         check_queue_id(connection, fields, config.read_queue_nums)
-        route = Route(name, topic, self._counts_of(name, topic))
+        route = Route(name, topic, self.counts_of(name, topic))
         if fields.sysFlag & SUBSCRIPTION:
             self._filter_by_own(route, fields.subscription, fields.expressionType)
         else:
@@ -307,7 +307,7 @@ class PullChecks:
             route.slow_broker_id = group.which_broker_when_consume_slowly
         return route
 
-    def _counts_of(self, group: str, topic: str) -> PullCounts:
+    def counts_of(self, group: str, topic: str) -> PullCounts:
         """What a group has pulled of a topic; both are there."""
         counts = self._counts.get((group, topic))
         if counts is None:

@@ -107,7 +107,7 @@ class StoreScheduler:
         self.failures = 0
         self._clock = clock
         self._store = store
-        self._wake = wake
+        self._wakes = [wake]
         self._turns = turns
         self._in_thread = in_thread
         self._soon: IDelayedCall | None = None
@@ -122,6 +122,10 @@ class StoreScheduler:
         self._group_commit = group_commit
         self._replicate = replicate
         group_commit.on_flush(self.appended)
+
+    def watch(self, wake: Callable[[Arrival], None]) -> None:
+        """Call C{wake}, too, with each arrival in a queue."""
+        self._wakes.append(wake)
 
     def start(self) -> None:
         """Begin all regular work; the next segment is made now."""
@@ -193,9 +197,9 @@ class StoreScheduler:
             arrivals = store.dispatch(MAX_DISPATCHED)
             if arrivals:
                 self.dispatches += 1
-                wake = self._wake
-                for arrival in arrivals:
-                    wake(arrival)
+                for wake in self._wakes:
+                    for arrival in arrivals:
+                        wake(arrival)
             if self._index_soon is None:
                 self._index_later()
         except OSError as error:

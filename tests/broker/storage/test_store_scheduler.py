@@ -111,10 +111,9 @@ class DispatchTests(SchedulerCase):
         """Who is woken by a dispatch may ask for one: nothing is done twice."""
 
         def wake(arrival: Arrival) -> None:
-            self.wake(arrival)
             self.scheduler.dispatch()
 
-        self.scheduler._wake = wake
+        self.scheduler.watch(wake)
         self.append()
         self.scheduler.dispatch()
         self.assertEqual(self.arrived, [(1, 1)])

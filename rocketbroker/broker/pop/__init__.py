@@ -1,0 +1,6 @@
+# -*- test-case-name: tests.broker.pop -*-
+"""Consumption by POP: a broker hands each message to one member of a group, and again
+to another one if it is not acknowledged in time.
+
+L{service} is the map of its parts.
+"""

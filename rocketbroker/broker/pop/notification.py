@@ -1,0 +1,190 @@
+# -*- test-case-name: tests.broker.pop.test_notification -*-
+"""Requests 200054 and 200055: whether there is something to pop, and how many wait.
+
+A client that shares a few connections among many consumers, as RocketMQ's Proxy does,
+asks first, without taking messages, and may wait for the answer.
+
+C{docs/facts/transaction-timer-pop.md} C9; C{docs/facts/broker.md} 20.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+
+from rocketbroker.broker.metadata.offsets import NONE
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pop.order_info import OrderInfo
+from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
+from rocketbroker.broker.pop.pop_polling import (
+    LEAST_SECONDS,
+    Held,
+    HeldPop,
+    PopPolling,
+)
+from rocketbroker.broker.pop.progress import PopProgress
+from rocketbroker.broker.pop.retry_topics import RetryTopics
+from rocketbroker.errors import BrokerError
+from rocketbroker.records.names import is_retry_topic
+from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.headers.pull import (
+    NotificationRequestHeader,
+    NotificationResponseHeader,
+    PollingInfoRequestHeader,
+    PollingInfoResponseHeader,
+)
+
+#: Required fields that a notification does well without.
+NOT_NEEDED: Final = frozenset(("bornTime", "pollTime"))
+
+
+@final
+class Notifications:
+    """Answers the requests."""
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        checks: PopChecks,
+        topics: TopicTable,
+        retry_topics: RetryTopics,
+        progress: PopProgress,
+        order: OrderInfo,
+        polling: PopPolling,
+        pops: PopPolling,
+        dispatch: Callable[[], None],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """
+        @param polling: the notifications that wait. C{pops}: the pops that do.
+        """
+        self._clock = clock
+        self._store = store
+        self._checks = checks
+        self._topics = topics
+        self._retry_topics = retry_topics
+        self._progress = progress
+        self._order = order
+        self._polling = polling
+        self._pops = pops
+        self._dispatch = dispatch
+        self._wall_ms = wall_ms
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port; not on the VIP port, as in RocketMQ."""
+        table.register(RequestCode.NOTIFICATION, self.notify)
+        table.register(RequestCode.POLLING_INFO, self.info)
+
+    def info(self, connection: IConnection, request: Command) -> Command:
+        """Request 200055: how many pops wait."""
+        header = PollingInfoRequestHeader.complete(request.ext)
+        self._checks.check(
+            header.consumer_group, header.topic, header.queue_id, None, ""
+        )
+        party = header.topic, header.consumer_group
+        count = self._pops.count(party, header.queue_id)
+        answer = PollingInfoResponseHeader(polling_num=count)
+        return response_to(request, ext=answer.to_ext())
+
+    def notify(self, connection: IConnection, request: Command) -> Answer:
+        """Request 200054: whether there is a message."""
+        header = NotificationRequestHeader.complete(request.ext, NOT_NEEDED)
+        route = self._route(header)
+        self._dispatch()
+        if self._has_messages(header, route):
+            return answer_to(request, True, False)
+        return self._hold(connection, request, header)
+
+    def _route(self, header: NotificationRequestHeader) -> PopRoute:
+        return self._checks.check(
+            header.consumer_group, header.topic, header.queue_id, None, ""
+        )
+
+    def _hold(
+        self,
+        connection: IConnection,
+        request: Command,
+        header: NotificationRequestHeader,
+    ) -> Answer:
+        done: Deferred[Command | None] = Deferred()
+        now_ms = self._wall_ms()
+        wait_ms = (header.born_time or now_ms) + header.poll_time - now_ms
+        if header.poll_time <= 0 or wait_ms <= LEAST_SECONDS * 1000:
+            return answer_to(request, False, False)
+        held = self._polling.hold(
+            HeldPop(
+                connection,
+                (header.topic, header.consumer_group),
+                header.queue_id,
+                self._clock.seconds() + wait_ms / 1000,
+                None,
+                partial(self._resume, connection, request, header, done),
+            )
+        )
+        if held is Held.HELD:
+            return done
+        return answer_to(request, False, held is Held.FULL)
+
+    def _resume(
+        self,
+        connection: IConnection,
+        request: Command,
+        header: NotificationRequestHeader,
+        done: Deferred[Command | None],
+    ) -> None:
+        """One that has waited looks again, and is answered in any case."""
+        if connection.closed:
+            return
+        try:
+            found = self._has_messages(header, self._route(header))
+        except BrokerError as error:
+            done.callback(response_to(request, error.code, error.remark))
+            return
+        done.callback(answer_to(request, found, False))
+
+    def _has_messages(self, header: NotificationRequestHeader, route: PopRoute) -> bool:
+        """Whether a pop would find something."""
+        topic, group = header.topic, header.consumer_group
+        if header.queue_id >= 0:
+            queues = [header.queue_id]
+        else:
+            queues = list(range(route.read_queues))
+        if any(self._has_message(header, topic, queue_id) for queue_id in queues):
+            return True
+        if header.order or is_retry_topic(topic):
+            return False
+        for chance in (0, 1):
+            retry = self._retry_topics.read(group, topic, chance)
+            config = self._topics.config(retry)
+            for queue_id in range(config.read_queue_nums if config else 0):
+                if self._has_message(header, retry, queue_id):
+                    return True
+        return False
+
+    def _has_message(
+        self, header: NotificationRequestHeader, topic: str, queue_id: int
+    ) -> bool:
+        place = header.consumer_group, topic, queue_id
+        if header.order:
+            free_ms = self._order.free_ms(place, header.attempt_id, 0)
+            if free_ms > self._wall_ms():
+                return False
+        queue = self._store.queue(topic, queue_id)
+        offset = self._progress.next_offset(place)
+        if offset == NONE:
+            offset = queue.min_offset
+        return queue.max_offset > offset
+
+
+def answer_to(request: Command, has_message: bool, is_full: bool) -> Command:
+    """The answer to a notification."""
+    header = NotificationResponseHeader(has_msg=has_message, polling_full=is_full)
+    return response_to(request, ext=header.to_ext())

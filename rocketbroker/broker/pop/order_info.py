@@ -1,0 +1,262 @@
+# -*- test-case-name: tests.broker.pop.test_order_info -*-
+"""What groups that consume in order have been given, and what of it is consumed.
+
+A group that consumes in order gets no further message of a queue before those that it
+was given are acknowledged, or their time is over; then it is given the same again. So
+there are no check points: one record for each queue of a group says what is out, and
+the committed offset stays at the first message that is not acknowledged.
+
+Records are kept in C{consumerOrderInfo.json}::
+
+    {"table":{"T@G":{0:{"a":"att","cm":0,"i":30000,"l":1700000000001,"o":[100,1,5],
+     "oc":{100:1},"ot":{100:1700000050000},"popTime":1700000000000}}}}
+
+C{o} has the first offset, and how far the others are behind it.
+
+C{docs/facts/transaction-timer-pop.md} C10; C{docs/facts/broker.md} 20.6, 26.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias, final
+
+from twisted.internet.defer import Deferred, succeed
+
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.pop.progress import Place
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.fields import Fields, read_long
+
+#: A record that was not used for so long goes.
+MAX_UNUSED_MS: Final = 24 * 3_600_000
+
+#: Answers of L{OrderInfo.commit}: nothing that was given out is meant; it was given out
+#: by another pop.
+NOT_GIVEN: Final = -1
+OUTDATED: Final = -2
+
+#: How many messages a record can have, whose bits are a long in Java.
+MAX_OFFSETS: Final = 63
+
+Bean: TypeAlias = "dict[str, object]"
+
+
+@final
+class Given:
+    """What a group was given of one queue.
+
+    @ivar offsets: their queue offsets.
+    @ivar acked: a bit for each that is acknowledged.
+    @ivar visible_ms: when some are given out again at another time than the others.
+    @ivar counts: how often some were given out before.
+    @ivar used_ms: when it was last used.
+    """
+
+    __slots__ = (
+        "acked",
+        "attempt_id",
+        "counts",
+        "invisible_ms",
+        "offsets",
+        "pop_ms",
+        "used_ms",
+        "visible_ms",
+    )
+
+    def __init__(
+        self,
+        attempt_id: str | None,
+        pop_ms: int,
+        invisible_ms: int,
+        offsets: Sequence[int],
+    ) -> None:
+        self.attempt_id = attempt_id
+        self.pop_ms = pop_ms
+        self.invisible_ms = invisible_ms
+        self.offsets = list(offsets)
+        self.acked = 0
+        self.visible_ms: dict[int, int] = {}
+        self.counts: dict[int, int] = {}
+        self.used_ms = pop_ms
+
+    def free_ms(self) -> int:
+        """When the group may be given more: 0 if it may already."""
+        return max(
+            (
+                self.visible_ms.get(offset, self.pop_ms + self.invisible_ms)
+                for index, offset in enumerate(self.offsets)
+                if not self.acked >> index & 1
+            ),
+            default=0,
+        )
+
+    def next_offset(self) -> int:
+        """The first that is not acknowledged, or behind the last."""
+        for index, offset in enumerate(self.offsets):
+            if not self.acked >> index & 1:
+                return offset
+        return self.offsets[-1] + 1
+
+    def to_json(self) -> Bean:
+        """As the file has it."""
+        first = self.offsets[0]
+        return {
+            "a": self.attempt_id,
+            "cm": self.acked,
+            "i": self.invisible_ms,
+            "l": self.used_ms,
+            "o": [first, *(offset - first for offset in self.offsets[1:])],
+            "oc": self.counts or None,
+            "ot": self.visible_ms or None,
+            "popTime": self.pop_ms,
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Given:
+        """Read it.
+
+        @raise RemoteProtocolError: it is none.
+        """
+        fields = Fields(value, "what was given in order")
+        first, *rest = [read_long(each) for each in fields.items("o")] or [-1]
+        if first < 0 or len(rest) >= MAX_OFFSETS:
+            raise RemoteProtocolError("nothing was given")
+        given = cls(
+            fields.text("a"),
+            fields.integer("popTime", bits=64),
+            fields.integer("i", bits=64),
+            [first, *(first + each for each in rest)],
+        )
+        given.acked = fields.integer("cm", bits=64)
+        given.used_ms = fields.integer("l", given.pop_ms, bits=64)
+        given.visible_ms = fields.numbered("ot", read_long)
+        given.counts = fields.numbered("oc", read_long)
+        return given
+
+
+@final
+class OrderInfo:
+    """All records.
+
+    @ivar is_changed: whether the file is behind.
+    """
+
+    def __init__(self, file: JsonTable, wall_ms: Callable[[], int]) -> None:
+        self.is_changed = False
+        self._file = file
+        self._wall_ms = wall_ms
+        self._given: dict[Place, Given] = {}
+
+    def load(self) -> None:
+        """I{Blocking.} Read the file; what makes no sense in it is left out."""
+        with suppress(RemoteProtocolError):
+            table = Fields(self._file.load() or {}, "the file").members("table")
+            for key, queues in table.items():
+                topic, _, group = str(key).partition("@")
+                self._load(group, topic, queues)
+
+    def _load(self, group: str, topic: str, queues: object) -> None:
+        for name, value in queues.items() if isinstance(queues, dict) else ():
+            with suppress(RemoteProtocolError, ValueError):
+                self._given[group, topic, int(name)] = Given.from_json(value)
+
+    def free_ms(self, place: Place, attempt_id: str | None, invisible_ms: int) -> int:
+        """When a group may be given more of a queue: not after now if it may.
+
+        @param attempt_id: of the request: one that is repeated gets the same again.
+        @param invisible_ms: stands for one that a record of an old broker lacks.
+        """
+        given = self._given.get(place)
+        if given is None or (attempt_id and attempt_id == given.attempt_id):
+            return 0
+        if given.invisible_ms <= 0:
+            given.invisible_ms = invisible_ms
+        return given.free_ms()
+
+    def give(
+        self,
+        place: Place,
+        attempt_id: str | None,
+        pop_ms: int,
+        invisible_ms: int,
+        offsets: Sequence[int],
+    ) -> dict[int, int]:
+        """Messages are given out.
+
+        @return: how often each was given out before.
+        """
+        before = self._given.get(place)
+        given = Given(attempt_id, pop_ms, invisible_ms, offsets[:MAX_OFFSETS])
+        if before is not None and attempt_id and attempt_id == before.attempt_id:
+            given.counts = dict(before.counts)
+        elif before is not None:
+            old = set(before.offsets)
+            given.counts = {
+                offset: before.counts.get(offset, 0) + 1
+                for offset in given.offsets
+                if offset in old
+            }
+        self._given[place] = given
+        self.is_changed = True
+        return {offset: given.counts.get(offset, 0) for offset in given.offsets}
+
+    def commit(self, place: Place, offset: int, pop_ms: int) -> int:
+        """A message is acknowledged.
+
+        @return: the offset to commit; L{NOT_GIVEN} or L{OUTDATED}.
+        """
+        given = self._given.get(place)
+        if given is None:
+            return offset + 1
+        if given.pop_ms != pop_ms:
+            return OUTDATED
+        if offset not in given.offsets:
+            return NOT_GIVEN
+        given.acked |= 1 << given.offsets.index(offset)
+        given.used_ms = self._wall_ms()
+        self.is_changed = True
+        return given.next_offset()
+
+    def delay(self, place: Place, offset: int, pop_ms: int, visible_ms: int) -> None:
+        """A message is given out again at another time."""
+        given = self._given.get(place)
+        if given is not None and given.pop_ms == pop_ms and offset in given.offsets:
+            given.visible_ms[offset] = visible_ms
+            given.used_ms = self._wall_ms()
+            self.is_changed = True
+
+    def forget(self, place: Place) -> None:
+        """A group goes on elsewhere: nothing is out any more."""
+        if self._given.pop(place, None) is not None:
+            self.is_changed = True
+
+    def clean(self, is_there: Callable[[str, str, int], bool]) -> None:
+        """Forget what was not used for a day, and what is gone.
+
+        @param is_there: whether a group, a topic and its queue still are.
+        """
+        oldest = self._wall_ms() - MAX_UNUSED_MS
+        for place, given in list(self._given.items()):
+            if given.used_ms < oldest or not is_there(*place):
+                del self._given[place]
+                self.is_changed = True
+
+    def to_json(self) -> dict[str, object]:
+        """The file."""
+        table: dict[str, dict[int, Bean]] = {}
+        for (group, topic, queue_id), given in self._given.items():
+            table.setdefault(f"{topic}@{group}", {})[queue_id] = given.to_json()
+        return {"table": table}
+
+    def save(self) -> Deferred[None]:
+        """Write the file in a thread, if it is behind."""
+        if not self.is_changed and not self._file.failed:
+            return succeed(None)
+        self.is_changed = False
+        return self._file.save_soon(self.to_json)
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write of the file is under way."""
+        return self._file.idle()

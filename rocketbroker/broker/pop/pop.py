@@ -1,0 +1,499 @@
+# -*- test-case-name: tests.broker.pop.test_pop -*-
+"""Request 200050: the next messages of a topic for a group, from any of its queues.
+
+A pop goes through the queues of its topic, beginning with another each time, until it
+has enough; a fifth of the pops look into the retry topic first, the others last. What
+it takes of a queue becomes a check point (L{check_point_buffer}), after which the
+queue's next pop goes on at once: members of a group share a queue message by message.
+Consumers in order instead wait for one another (L{order_info}).
+
+A pop is answered when its check points are in the log, at the end of its turn. Cold
+messages are read in a thread; meanwhile no other pop of the group reads that queue. One
+that finds nothing waits (L{pop_polling}).
+
+The base of a check point is where its messages were read: in RocketMQ it stays where
+the read was begun when the offset had to be corrected, which no consumer can notice.
+
+C{docs/facts/transaction-timer-pop.md} C2 to C4; C{docs/facts/broker.md} 20.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
+from rocketbroker.broker.pop.order_info import OrderInfo
+from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
+from rocketbroker.broker.pop.pop_polling import (
+    LEAST_SECONDS,
+    Held,
+    HeldPop,
+    PopPolling,
+)
+from rocketbroker.broker.pop.pop_request import MAX_BYTES, Pop, Source, first_offset
+from rocketbroker.broker.pop.popped_messages import as_of, queue_offsets
+from rocketbroker.broker.pop.progress import (
+    HeldCheckPoint,
+    Line,
+    Place,
+    PopProgress,
+)
+from rocketbroker.broker.pop.retry_topics import RetryTopics
+from rocketbroker.broker.pop.revive_log import ReviveLog
+from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.errors import BrokerError, SystemFailure
+from rocketbroker.records.check_points import CheckPoint
+from rocketbroker.records.names import is_retry_topic
+from rocketbroker.records.receipt_handle import (
+    ORDERED,
+    ReceiptHandle,
+    kind_of,
+    message_offset_info,
+    order_count_info,
+    start_offset_info,
+)
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ITurns,
+)
+from rocketbroker.store.interfaces import (
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_TOO_SMALL,
+    IQueue,
+    IStore,
+    ReadResult,
+)
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.headers.pull import PopMessageRequestHeader
+
+#: A pop that has been on its way for so long beyond its time is not begun, in ms.
+MAX_LATE_MS: Final = 500
+
+#: Required fields that a pop does well without.
+NOT_NEEDED: Final = frozenset(("bornTime", "initMode"))
+
+#: What a read finds that says where else to read.
+_CORRECTED: Final = frozenset(
+    (OFFSET_TOO_SMALL, OFFSET_OVERFLOW_BADLY, OFFSET_FOUND_NULL)
+)
+
+#: Which pops look into retry topics first is spread by this step, prime to 100.
+_STEP: Final = 37
+
+
+@final
+class Popping:
+    """Answers pops.
+
+    @ivar requests: how many came.
+    @ivar found: how many were answered with messages.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        checks: PopChecks,
+        pull_checks: PullChecks,
+        topics: TopicTable,
+        offsets: OffsetTable,
+        retry_topics: RetryTopics,
+        progress: PopProgress,
+        buffer: CheckPointBuffer,
+        order: OrderInfo,
+        polling: PopPolling,
+        log: ReviveLog,
+        batcher: AppendBatcher,
+        options: BrokerOptions,
+        dispatch: Callable[[], None],
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+        turns: ITurns,
+    ) -> None:
+        """
+        @param dispatch: enters what was appended into the queues, now.
+        """
+        self.requests = 0
+        self.found = 0
+        self._clock = clock
+        self._store = store
+        self._checks = checks
+        self._pull_checks = pull_checks
+        self._topics = topics
+        self._offsets = offsets
+        self._retry_topics = retry_topics
+        self._progress = progress
+        self._buffer = buffer
+        self._order = order
+        self._polling = polling
+        self._revive_log = log
+        self._batcher = batcher
+        self._options = options
+        self._dispatch = dispatch
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+        self._turns = turns
+        self._turn = 0
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port; not on the VIP port, as in RocketMQ."""
+        table.register(RequestCode.POP_MESSAGE, self.respond)
+
+    def respond(self, connection: IConnection, request: Command) -> Answer:
+        """Take a pop, or say why not."""
+        self.requests += 1
+        if request.ext is None:
+            raise SystemFailure("the request has no header fields")
+        header = PopMessageRequestHeader.complete(request.ext, NOT_NEEDED)
+        now_ms = self._wall_ms()
+        if not header.born_time:
+            header.born_time = now_ms
+        if now_ms - header.born_time - header.poll_time > MAX_LATE_MS:
+            return Command(
+                ResponseCode.POLLING_TIMEOUT,
+                remark=f"the broker[{self._options.broker_ip1}] pop message is timeout",
+            )
+        self._batcher.check_role()
+        self._checks.check_pop(header.max_msg_nums)
+        pop = Pop(connection, header, self._route(header))
+        self._serve(pop)
+        return pop.done
+
+    def _route(self, header: PopMessageRequestHeader) -> PopRoute:
+        return self._checks.check(
+            header.consumer_group,
+            header.topic,
+            header.queue_id,
+            header.exp_type,
+            header.exp or "",
+        )
+
+    # The queues.
+
+    def _serve(self, pop: Pop) -> None:
+        """Read for a pop, now."""
+        revive_queue = ORDERED if pop.header.order else self._revive_log.next_queue()
+        pop.begin(self._wall_ms(), revive_queue, iter(self._sources(pop)))
+        self._go_on(pop)
+
+    def _sources(self, pop: Pop) -> list[Source]:
+        """The queues to look at, in this order."""
+        self._turn += 1
+        header, turn = pop.header, self._turn
+        topic = header.topic
+        queues = pop.route.read_queues
+        if header.queue_id >= 0:
+            sources = [(topic, header.queue_id)]
+        else:
+            sources = [(topic, (turn + n) % queues) for n in range(queues)]
+        if header.order or is_retry_topic(topic):
+            return sources
+        retry = self._retry_topics.read(header.consumer_group, topic, turn)
+        config = self._topics.config(retry)
+        if config is None:
+            return sources
+        queues = config.read_queue_nums
+        retries = [(retry, (turn + n) % queues) for n in range(queues)]
+        if turn * _STEP % 100 < self._options.pop_from_retry_probability:
+            return retries + sources
+        return sources + retries
+
+    def _go_on(self, pop: Pop) -> None:
+        """Look at the queues that are left; C{_finish} at the end."""
+        for topic, queue_id in pop.sources:
+            place = pop.route.group, topic, queue_id
+            queue = self._store.queue(topic, queue_id)
+            line = self._progress.line(place)
+            self._dispatch_to(queue, place)
+            if line.is_busy or self._is_over_threshold(place):
+                if not pop.header.order:
+                    self._add_rest(pop, queue, self._progress.next_offset(place))
+                continue
+            offset = self._pop_offset(pop, place, queue)
+            if pop.header.order and self._is_blocked(pop, place):
+                continue
+            if pop.count >= pop.header.max_msg_nums or pop.size >= MAX_BYTES:
+                self._add_rest(pop, queue, offset)
+                continue
+            if self._store.is_cold(queue, offset):
+                self._read_cold(pop, place, line, queue, offset)
+                return
+            self._took(pop, place, line, *self._read(pop, queue, offset))
+        pop.is_read = True
+        self._finish(pop)
+
+    def _dispatch_to(self, queue: IQueue, place: Place) -> None:
+        """Have what was appended to a queue dispatched, if the group is at its end.
+
+        Others may be woken by that, and pop first: nothing is known of the queue yet.
+        """
+        end = queue.max_offset
+        if queue.next_offset > end and self._progress.next_offset(place) >= end:
+            self._dispatch()
+
+    def _add_rest(self, pop: Pop, queue: IQueue, offset: int) -> None:
+        pop.rest += max(0, queue.max_offset - max(offset, queue.min_offset))
+
+    def _is_over_threshold(self, place: Place) -> bool:
+        """With enablePopMessageThreshold: whether the group has too much in flight."""
+        return (
+            self._options.enable_pop_message_threshold
+            and self._progress.in_flight(*place)
+            > self._options.pop_inflight_message_threshold
+        )
+
+    def _is_blocked(self, pop: Pop, place: Place) -> bool:
+        """Whether the group may get nothing more of a queue yet, as it is in order."""
+        header = pop.header
+        free_ms = self._order.free_ms(place, header.attempt_id, header.invisible_time)
+        if free_ms > pop.pop_ms:
+            pop.free_ms = min(pop.free_ms or free_ms, free_ms)
+            return True
+        self._progress.clear_in_flight(place)
+        return False
+
+    def _pop_offset(self, pop: Pop, place: Place, queue: IQueue) -> int:
+        """Where the group goes on in a queue."""
+        group, topic, queue_id = place
+        reset = self._offsets.reset_for_pop(group, topic, queue_id)
+        if reset is not None:
+            self._order.forget(place)
+            self._progress.forget(place)
+            self._offsets.commit(group, topic, queue_id, reset)
+            return reset
+        offset = self._progress.next_offset(place)
+        if offset == NONE:
+            offset = first_offset(
+                self._store, self._options, queue, pop.header.init_mode
+            )
+            self._offsets.commit(group, topic, queue_id, offset)
+        return offset
+
+    # The messages.
+
+    def _read(
+        self, pop: Pop, queue: IQueue, offset: int
+    ) -> tuple[int, int, ReadResult]:
+        """I{Blocking if cold.} Messages from C{offset} on.
+
+        @return: that offset, where the read began instead, and its result.
+        """
+        most, size = pop.header.max_msg_nums - pop.count, MAX_BYTES - pop.size
+        matches, read = pop.route.matches, self._store.read
+        result = read(queue, offset, max(most, 1), size, matches)
+        if result.status not in _CORRECTED:
+            return offset, offset, result
+        begin = result.next_offset
+        return offset, begin, read(queue, begin, max(most, 1), size, matches)
+
+    def _read_cold(
+        self, pop: Pop, place: Place, line: Line, queue: IQueue, offset: int
+    ) -> None:
+        """Read in a thread, and go on then."""
+        line.is_busy = True
+
+        def read(found: tuple[int, int, ReadResult] | Failure) -> None:
+            line.is_busy = False
+            if isinstance(found, Failure):
+                # The other queues may be readable.
+                self._log.failure("Messages could not be popped.", failure=found)
+            elif pop.connection.closed:
+                return
+            else:
+                self._took(pop, place, line, *found)
+            self._go_on(pop)
+
+        def ended(found: tuple[int, int, ReadResult] | Failure) -> None:
+            self._turns.within(partial(read, found))
+
+        done = self._in_thread(lambda: self._read(pop, queue, offset))
+        done.addBoth(ended).addErrback(self._unexpected)
+
+    def _unexpected(self, failure: Failure) -> None:
+        self._log.failure("A pop could not be answered.", failure=failure)
+
+    def _took(
+        self,
+        pop: Pop,
+        place: Place,
+        line: Line,
+        asked: int,
+        start: int,
+        result: ReadResult,
+    ) -> None:
+        """What was read of a queue belongs to the pop."""
+        pop.rest += max(0, result.max_offset - result.next_offset)
+        if not result.count:
+            end = max(start, result.next_offset)
+            if end != asked:
+                pop.has_passed = True
+                self._pass(pop, place, line, end)
+            return
+        group, topic, queue_id = place
+        kind, offsets = kind_of(topic), queue_offsets(result, start)
+        if pop.header.order:
+            self._give(pop, place, start, offsets)
+        else:
+            self._make_check_point(pop, place, line, start, offsets, result.next_offset)
+        pop.starts.append(start_offset_info(kind, queue_id, start))
+        pop.offsets.append(message_offset_info(kind, queue_id, offsets))
+        pop.count += result.count
+        pop.size += result.size
+        route = pop.route
+        counts = route.counts
+        if topic != route.topic:
+            counts = self._pull_checks.counts_of(group, topic)
+        counts.messages += result.count
+        counts.bytes += result.size
+        counts.pulls += 1
+        if topic == route.topic or self._options.pop_response_return_actual_retry_topic:
+            pop.records += result.records
+            return
+        handle = ReceiptHandle(
+            start,
+            pop.pop_ms,
+            pop.header.invisible_time,
+            pop.revive_queue,
+            kind,
+            self._options.broker_name,
+            queue_id,
+        )
+        pop.records += as_of(route.topic, result.records, handle)
+
+    def _pass(self, pop: Pop, place: Place, line: Line, offset: int) -> None:
+        """The group goes on at C{offset}: there is nothing for it before."""
+        if pop.header.order:
+            self._offsets.commit(*place, offset)
+            return
+        line.held.append(HeldCheckPoint(None, 0, offset, self._clock.seconds()))
+        self._progress.commit_line(place, line, self._store.flushed_position)
+
+    def _give(self, pop: Pop, place: Place, start: int, offsets: list[int]) -> None:
+        """Give messages out in order: the group's offset stays before them."""
+        header = pop.header
+        counts = self._order.give(
+            place, header.attempt_id, pop.pop_ms, header.invisible_time, offsets
+        )
+        pop.counts += order_count_info(kind_of(place[1]), place[2], counts)
+        self._offsets.commit(*place, start)
+
+    def _make_check_point(
+        self,
+        pop: Pop,
+        place: Place,
+        line: Line,
+        start: int,
+        offsets: list[int],
+        next_offset: int,
+    ) -> None:
+        group, topic, queue_id = place
+        point = CheckPoint(
+            topic,
+            group,
+            queue_id,
+            start,
+            pop.pop_ms,
+            pop.header.invisible_time,
+            self._options.broker_name,
+            [offset - start for offset in offsets],
+        )
+        stored = partial(self._stored, pop)
+        if self._buffer.add(place, line, point, pop.revive_queue, next_offset, stored):
+            pop.pending += 1
+
+    # The answer.
+
+    def _finish(self, pop: Pop) -> None:
+        """All queues were looked at: answer, or wait."""
+        header = pop.header
+        if pop.count:
+            self.found += 1
+            if pop.rest:
+                self._polling.wake(header.topic, header.consumer_group, header.queue_id)
+            if not pop.pending:
+                self._answer(pop, ResponseCode.SUCCESS)
+            return
+        held = self._hold(pop)
+        if held is Held.FULL:
+            self._answer(pop, ResponseCode.POLLING_FULL)
+        elif held is Held.EXPIRED:
+            self._answer(pop, ResponseCode.POLLING_TIMEOUT)
+        elif pop.has_passed and pop.rest:
+            # What it wants may be further on.
+            self._clock.callLater(0, self._look_on, header)
+
+    def _look_on(self, header: PopMessageRequestHeader) -> None:
+        wake = self._polling.wake
+        self._turns.within(
+            lambda: wake(header.topic, header.consumer_group, header.queue_id)
+        )
+
+    def _hold(self, pop: Pop) -> Held:
+        header, now = pop.header, self._clock.seconds()
+        if header.poll_time <= 0:
+            return Held.EXPIRED
+        now_ms = self._wall_ms()
+        over = now + (header.born_time + header.poll_time - now_ms) / 1000
+        if over - LEAST_SECONDS <= now:
+            return Held.EXPIRED
+        if pop.free_ms and self._options.enable_notify_after_pop_order_lock_release:
+            # It looks again then, and waits on if it finds nothing.
+            free = now + (pop.free_ms - now_ms) / 1000 + 2 * LEAST_SECONDS
+            over = min(over, free)
+        return self._polling.hold(
+            HeldPop(
+                pop.connection,
+                (header.topic, header.consumer_group),
+                header.queue_id,
+                over,
+                pop.route.matches,
+                partial(self._resume, pop),
+            )
+        )
+
+    def _resume(self, pop: Pop) -> None:
+        """One that has waited looks again."""
+        connection = pop.connection
+        if connection.closed:
+            return
+        if connection.congested or connection.crowded:
+            # What it has asked for before waits to be sent: let it ask again.
+            self._answer(pop, ResponseCode.POLLING_TIMEOUT)
+            return
+        try:
+            pop.route = self._route(pop.header)
+        except BrokerError as error:
+            pop.done.callback(Command(error.code, remark=error.remark))
+            return
+        self._serve(pop)
+
+    def _stored(self, pop: Pop) -> None:
+        """A check point is in the log, or will be: the messages may go."""
+        pop.pending -= 1
+        if pop.is_read and not pop.pending:
+            self._answer(pop, ResponseCode.SUCCESS)
+
+    def _answer(self, pop: Pop, code: int) -> None:
+        pop.done.callback(pop.answer(code))

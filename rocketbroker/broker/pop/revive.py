@@ -1,0 +1,378 @@
+# -*- test-case-name: tests.broker.pop.test_pop -*-
+"""Gives messages out again that were popped and not acknowledged in time.
+
+Each queue of the revive topic has a loop of its own, which takes bounded steps: read
+some check points and acknowledgements, then give out again what is ripe. A message
+becomes one of the group's retry topic, with one more in its reconsume times; one that
+cannot be read now, or that the store does not take, gets a check point of its own,
+which is due later each time. There is no last time: consumers make dead letters of what
+failed too often.
+
+I{Guarantees.} The group's committed offset passes a check point only when its messages
+are over, and what was stored instead is on the disk as far as the log is flushed. A
+message is given out twice if the broker dies before the offset is written down, or if
+its acknowledgement comes when it has been given out again.
+
+C{docs/facts/transaction-timer-pop.md} C12, C13; C{docs/facts/broker.md} 20.5.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pop.progress import PopProgress
+from rocketbroker.broker.pop.retry_topics import RetryTopics
+from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
+from rocketbroker.broker.pop.revive_queue import OpenCheckPoint, ReviveQueue
+from rocketbroker.broker.services import REVIVE, Services
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.errors import BrokerError
+from rocketbroker.records.check_points import Ack, CheckPoint
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.names import REVIVE_GROUP, popped_topic
+from rocketbroker.records.properties import CRC32, FIRST_POP_TIME, TAGS, encode
+from rocketbroker.records.record import StoredMessage, decode, decode_all
+from rocketbroker.records.sysflags import HOST_MASK
+from rocketbroker.remoting.interfaces import ITurns
+from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore, ReadResult
+
+#: How many messages of the revive topic one step reads, and how many bytes.
+MAX_READ: Final = 256
+MAX_READ_BYTES: Final = 1 << 20
+
+#: How many check points one step looks at: each has 32 messages at the most.
+MAX_POINTS: Final = 8
+
+#: How long a queue rests that cannot be read, or after a mistake of ours.
+BROKEN_SECONDS: Final = 5.0
+
+#: Where a message is that is to be given out again: its check point, its queue offset,
+#: the message itself; None if it is gone.
+Found = tuple[OpenCheckPoint, int, StoredMessage | None]
+
+
+@final
+class Reviving:
+    """The service.
+
+    @ivar queues: those of the revive topic.
+    @ivar revived: how many messages were given out again, by group, topic and status of
+        the append.
+    @ivar read: how many messages of the revive topic were read, by group, topic,
+        revive queue and whether it was a check point.
+    @ivar lost: how many messages were gone before they were given out again.
+    @ivar re_put: how many got a check point of their own.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        offsets: OffsetTable,
+        retry_topics: RetryTopics,
+        progress: PopProgress,
+        log: ReviveLog,
+        timer: Timer,
+        group_commit: GroupCommit,
+        appended: Callable[[], None],
+        options: BrokerOptions,
+        host: bytes,
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+        turns: ITurns,
+        services: Services,
+    ) -> None:
+        """
+        @param appended: called after each append.
+        @param host: where this broker is reached, as records have it.
+        """
+        self.queues: list[ReviveQueue] = []
+        self.revived: Counter[tuple[str, str, int]] = Counter()
+        self.read: Counter[tuple[str, str, int, bool]] = Counter()
+        self.lost = 0
+        self.re_put = 0
+        self._clock = clock
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._retry_topics = retry_topics
+        self._progress = progress
+        self._revive_log = log
+        self._timer = timer
+        self._group_commit = group_commit
+        self._appended = appended
+        self._options = options
+        self._host = host
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+        self._turns = turns
+        self._services = services
+        self._steps: set[Deferred[None]] = set()
+        self._stopped = False
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+
+    def load(self) -> None:
+        """Begin where the last broker was; the store and the offsets are open."""
+        topic = self._revive_log.topic
+        config = self._topics.config(topic)
+        count = max(
+            self._options.revive_queue_num, config.read_queue_nums if config else 0
+        )
+        self.queues = []
+        for queue_id in range(count):
+            queue = self._store.queue(topic, queue_id)
+            committed = self._offsets.query(REVIVE_GROUP, topic, queue_id)
+            self.queues.append(ReviveQueue(queue, committed + 1))
+
+    def start(self) -> None:
+        """Begin to revive."""
+        self._services.begin(REVIVE, self._look, self.load)
+
+    def stop(self) -> Deferred[None]:
+        """Revive no more; fires when no step is under way."""
+        self._stopped = True
+        return DeferredList(list(self._steps)).addCallback(lambda _: None)
+
+    def save(self) -> None:
+        """Put into the table of offsets how far all is over, as far as the disk has it.
+
+        A slave's table is a copy of the master's.
+        """
+        if not self._services.is_on(REVIVE):
+            return
+        flushed = self._store.flushed_position
+        for queue in self.queues:
+            offset = queue.kept_offset(flushed)
+            if offset is not None:
+                handle = queue.queue
+                self._offsets.commit(
+                    REVIVE_GROUP, handle.topic, handle.queue_id, offset
+                )
+
+    def _look(self) -> None:
+        """Take a step with each queue that has none under way."""
+        for queue in self.queues:
+            self._begin(queue)
+
+    def _begin(self, queue: ReviveQueue) -> None:
+        if (
+            queue.is_busy
+            or self._stopped
+            or self._clock.seconds() < queue.retry_at
+            or not self._services.is_on(REVIVE)
+        ):
+            return
+        if not queue.open and queue.next_offset >= queue.queue.max_offset:
+            return
+        queue.is_busy = True
+        step = Deferred.fromCoroutine(self._step(queue))
+        over: Deferred[None] = Deferred()
+        self._steps.add(over)
+        step.addErrback(partial(self._failed, queue))
+        step.addBoth(lambda more: self._ended(queue, bool(more), over))
+
+    def _failed(self, queue: ReviveQueue, failure: Failure) -> bool:
+        queue.retry_at = self._clock.seconds() + BROKEN_SECONDS
+        self._log.failure("Check points of POP cannot be worked off.", failure=failure)
+        return False
+
+    def _ended(self, queue: ReviveQueue, more: bool, over: Deferred[None]) -> None:
+        queue.is_busy = False
+        self._steps.discard(over)
+        over.callback(None)
+        if more and not self._stopped:
+            self._clock.callLater(0, self._begin, queue)
+
+    async def _step(self, queue: ReviveQueue) -> bool:
+        """Read some of a queue, and give out again some of what is ripe.
+
+        @return: whether there is more to do at once.
+        """
+        # Asked first: what it delivers afterwards is behind what is read below.
+        is_behind = self._timer.is_behind()
+        if not queue.is_full and queue.next_offset < queue.queue.max_offset:
+            self._take(queue, await self._read(queue))
+        is_all = queue.next_offset >= queue.queue.max_offset
+        at_end = is_all and queue.queue.next_offset <= queue.queue.max_offset
+        ripe = queue.ripe(self._wall_ms(), at_end and not is_behind)
+        found = await self._find(queue, ripe[:MAX_POINTS])
+        self._turns.within(lambda: self._revive(queue, found, ripe[:MAX_POINTS]))
+        queue.mark()
+        return len(ripe) > MAX_POINTS or not is_all
+
+    async def _read(self, queue: ReviveQueue) -> ReadResult:
+        read = partial(
+            self._store.read,
+            queue.queue,
+            queue.next_offset,
+            MAX_READ,
+            MAX_READ_BYTES,
+            None,
+        )
+        if self._store.is_cold(queue.queue, queue.next_offset):
+            return await self._in_thread(read)
+        return read()
+
+    def _take(self, queue: ReviveQueue, result: ReadResult) -> None:
+        own, number = self._options.broker_name, queue.queue.queue_id
+        for message in decode_all(b"".join(result.records)):
+            taken = queue.take(message, own)
+            if isinstance(taken, Ack | CheckPoint):
+                is_point = isinstance(taken, CheckPoint)
+                self.read[taken.group, taken.topic, number, is_point] += 1
+        queue.next_offset = max(queue.next_offset, result.next_offset)
+
+    # What is ripe.
+
+    async def _find(
+        self, queue: ReviveQueue, ripe: list[OpenCheckPoint]
+    ) -> list[Found]:
+        """The messages that are to be given out again."""
+        wanted: list[tuple[OpenCheckPoint, int, IQueue]] = []
+        for each in ripe:
+            if self._is_there(each.point):
+                source = self._store.queue(each.point.topic, each.point.queue_id)
+                wanted += [(each, offset, source) for offset in each.left()]
+        if not wanted:
+            return []
+
+        def find() -> list[Found]:
+            return [
+                (each, offset, self._message(source, offset))
+                for each, offset, source in wanted
+            ]
+
+        if any(self._store.is_cold(source, offset) for _, offset, source in wanted):
+            return await self._in_thread(find)
+        return find()
+
+    def _is_there(self, point: CheckPoint) -> bool:
+        """Whether the group and the topic that it consumes still are."""
+        topic = popped_topic(point.topic, point.group)
+        return (
+            self._topics.config(topic) is not None
+            and self._groups.config(point.group) is not None
+        )
+
+    def _message(self, source: IQueue, offset: int) -> StoredMessage | None:
+        """I{Blocking if cold.} The message at a queue offset; None if it is gone."""
+        if not source.min_offset <= offset < source.max_offset:
+            return None
+        for position, size, _ in self._store.entries(source, offset, 1):
+            data = self._store.record_at(position)
+            if data is None or len(data) != size:
+                return None
+            try:
+                return decode(data)
+            except Malformed:
+                return None
+        return None
+
+    def _revive(
+        self, queue: ReviveQueue, found: list[Found], ripe: list[OpenCheckPoint]
+    ) -> None:
+        """Store messages again; what cannot be gets a check point of its own."""
+        drafts: list[Draft] = []
+        failed: list[tuple[OpenCheckPoint, int]] = []
+        for each, offset, message in found:
+            if message is None:
+                self.lost += 1
+                each.end(offset)
+                continue
+            try:
+                drafts.append(self._draft(each, offset, message))
+            except BrokerError:
+                failed.append((each, offset))
+        if drafts:
+            self._store.append(drafts)
+            self._appended()
+            if self._group_commit.synchronous:
+                self._group_commit.flush()
+        for draft in drafts:
+            assert isinstance(draft.context, tuple)
+            each, offset = draft.context
+            point = each.point
+            self.revived[point.group, point.topic, draft.status] += 1
+            if draft.status == PUT_OK:
+                queue.end = max(queue.end, draft.end)
+                self._over(each, offset)
+            else:
+                failed.append((each, offset))
+        for each, offset in failed:
+            self._put_again(queue, each, offset)
+        for each in ripe:
+            if not each.left() or not self._is_there(each.point):
+                queue.close(each)
+
+    def _over(self, each: OpenCheckPoint, offset: int) -> None:
+        point = each.point
+        each.end(offset)
+        place = point.group, point.topic, point.queue_id
+        self._progress.ended(place, point.pop_ms, 1)
+
+    def _draft(
+        self, each: OpenCheckPoint, offset: int, message: StoredMessage
+    ) -> Draft:
+        """The message as one of the retry topic."""
+        point = each.point
+        topic = self._retry_topics.written(point.group, point.topic)
+        self._retry_topics.ensure(point.group, topic)
+        properties = dict(message.properties)
+        properties.pop(CRC32, None)
+        if message.reconsume_times == 0 or FIRST_POP_TIME not in properties:
+            properties[FIRST_POP_TIME] = str(point.pop_ms)
+        return Draft(
+            self._store.queue(topic, 0),
+            message.body,
+            encode(properties),
+            message.flag,
+            message.sys_flag & ~HOST_MASK,
+            message.born_ms,
+            self._host,
+            message.reconsume_times + 1,
+            tag_code(properties.get(TAGS, "")),
+            (each, offset),
+        )
+
+    def _put_again(self, queue: ReviveQueue, each: OpenCheckPoint, offset: int) -> None:
+        """Try it later, by a check point of its own.
+
+        If that cannot be stored either, the old one stays open.
+        """
+        again = each.point.again(offset, self._wall_ms())
+
+        def stored(draft: Draft, code: int) -> None:
+            if draft.status != PUT_OK:
+                queue.retry_at = self._clock.seconds() + BROKEN_SECONDS
+                return
+            self.re_put += 1
+            queue.end = max(queue.end, draft.end)
+            each.end(offset)
+            if not each.left():
+                queue.close(each)
+                queue.mark()
+
+        self._revive_log.put_check_point(again, queue.queue.queue_id, stored)

@@ -1,0 +1,170 @@
+# -*- test-case-name: tests.broker.pop.test_pop -*-
+"""Check points and acknowledgements on their way into the log.
+
+They are messages of the revive topic that become visible when they are due, by the
+timer: a check point a second before its messages are, an acknowledgement when they are.
+So a reader of the revive topic always meets a check point before what acknowledges it,
+and never one that is not due. Where no timer keeps them (or they are due already) they
+are stored there at once; the reader then waits for them itself.
+
+The properties stand in the order in which RocketMQ's map has them.
+
+C{docs/facts/transaction-timer-pop.md} B2, C5, C8; C{docs/facts/broker.md} 20.4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, Protocol, final
+
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.records.check_points import (
+    ACK_INTERVAL_MS,
+    CHECK_POINT_TAG,
+    Ack,
+    CheckPoint,
+)
+from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.names import TIMER_TOPIC, revive_topic
+from rocketbroker.store.interfaces import Draft, IStore
+
+#: Called with a draft when its outcome is known, and the response code.
+Stored = Callable[[Draft, int], None]
+
+#: What is counted: group, topic, whether it is a check point, status of the append.
+Written = tuple[str, str, bool, int]
+
+
+class Timer(Protocol):
+    """What keeps messages until they are due."""
+
+    def due_ms(self, deliver_ms: int) -> int | None:
+        """When a message that is to be delivered at C{deliver_ms} becomes visible, as
+        its property TIMER_OUT_MS says it; None if that is at once."""
+
+    def is_behind(self) -> bool:
+        """Whether messages wait that are due already."""
+
+
+@final
+class NoTimer:
+    """All is stored at once where it belongs."""
+
+    def due_ms(self, deliver_ms: int) -> int | None:
+        """Nothing waits."""
+        return None
+
+    def is_behind(self) -> bool:
+        """Nothing waits."""
+        return False
+
+
+@final
+class ReviveLog:
+    """Writes them, with all else of a turn.
+
+    @ivar topic: the revive topic.
+    @ivar written: how many, by what they are and what became of them.
+    """
+
+    def __init__(
+        self,
+        store: IStore,
+        batcher: AppendBatcher,
+        timer: Timer,
+        options: BrokerOptions,
+        host: bytes,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """
+        @param host: where this broker is reached, as records have it.
+        """
+        self.topic = revive_topic(options.broker_cluster_name)
+        self.written: Counter[Written] = Counter()
+        self._store = store
+        self._batcher = batcher
+        self._timer = timer
+        self._queues = max(1, options.revive_queue_num)
+        self._host = host
+        self._wall_ms = wall_ms
+        self._next = -1
+        self._codes: Final = {tag: tag_code(tag) for tag in ("ck", "ack", "bAck", "")}
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._queues = max(1, settings.broker.revive_queue_num)
+
+    def next_queue(self) -> int:
+        """The revive queue whose turn it is."""
+        self._next = (self._next + 1) % self._queues
+        return self._next
+
+    def put_check_point(self, point: CheckPoint, queue: int, stored: Stored) -> None:
+        """Append a check point with this turn.
+
+        @param stored: called with the outcome.
+        """
+
+        def settled(draft: Draft, code: int) -> None:
+            self.written[point.group, point.topic, True, draft.status] += 1
+            stored(draft, code)
+
+        self._put(
+            CHECK_POINT_TAG,
+            point.unique_key(),
+            point.encode(),
+            queue,
+            point.revive_ms - ACK_INTERVAL_MS,
+            settled,
+        )
+
+    def put_ack(self, ack: Ack, queue: int, due_ms: int, stored: Stored) -> None:
+        """Append an acknowledgement with this turn.
+
+        @param due_ms: when its messages would be given out again.
+        @param stored: called with the outcome.
+        """
+
+        def settled(draft: Draft, code: int) -> None:
+            self.written[ack.group, ack.topic, False, draft.status] += 1
+            stored(draft, code)
+
+        self._put(ack.tag, ack.unique_key(), ack.encode(), queue, due_ms, settled)
+
+    def _put(
+        self,
+        tag: str,
+        key: str,
+        body: bytes,
+        queue: int,
+        deliver_ms: int,
+        context: Stored,
+    ) -> None:
+        own = f"TIMER_DELIVER_MS\x01{deliver_ms}\x02UNIQ_KEY\x01{key}\x02TAGS\x01{tag}"
+        due_ms = self._timer.due_ms(deliver_ms)
+        if due_ms is None:
+            properties = f"{own}\x02"
+            place, code = self._store.queue(self.topic, queue), self._codes[tag]
+        else:
+            properties = (
+                f"REAL_TOPIC\x01{self.topic}\x02{own}\x02TIMER_OUT_MS\x01{due_ms}\x02"
+                f"REAL_QID\x01{queue}\x02"
+            )
+            place, code = self._store.queue(TIMER_TOPIC, 0), self._codes[tag]
+        draft = Draft(
+            place,
+            body,
+            properties.encode("utf-8", "replace"),
+            0,
+            0,
+            self._wall_ms(),
+            self._host,
+            0,
+            code,
+            context,
+            wait=False,
+        )
+        self._batcher.drafts.append(draft)

@@ -1,0 +1,175 @@
+# -*- test-case-name: tests.broker.pop.test_pop -*-
+"""One queue of the revive topic: the check points that are open, as far as it was read.
+
+A check point is I{open} from when it is read until its messages are over: acknowledged,
+or given out again. It is I{ripe} when no acknowledgement in time can be behind what was
+read: the queue has been read to a message that was due L{GRACE_MS} after its messages
+were, or to its end while the timer keeps up.
+
+The group's committed offset is that of the last message with nothing open up to it, as
+in RocketMQ (where all others' is that of the next): a restart reads from behind it.
+
+C{docs/facts/transaction-timer-pop.md} C12, trap 22.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, final
+
+from rocketbroker.records.check_points import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CHECK_POINT_TAG,
+    Ack,
+    CheckPoint,
+    Key,
+)
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.properties import TAGS, TIMER_DELIVER_MS
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.interfaces import IQueue
+
+#: How long acknowledgements are waited for that were sent in the last moment.
+GRACE_MS: Final = 2000
+
+#: The most check points that are open; nothing is read beyond it. Without a timer these
+#: are all that are in flight.
+MAX_OPEN: Final = 100_000
+
+
+@final
+class OpenCheckPoint:
+    """One that is open.
+
+    @ivar offset: its offset in the revive queue.
+    @ivar acked: a bit for each message that is acknowledged, or given out again.
+    """
+
+    __slots__ = ("acked", "offset", "point")
+
+    def __init__(self, point: CheckPoint, offset: int) -> None:
+        self.point = point
+        self.offset = offset
+        self.acked = 0
+
+    def left(self) -> list[int]:
+        """The queue offsets of what is not over."""
+        return [
+            offset
+            for index, offset in enumerate(self.point.offsets())
+            if not self.acked >> index & 1
+        ]
+
+    def end(self, offset: int) -> None:
+        """A message is over."""
+        index = self.point.index_of(offset)
+        if index >= 0:
+            self.acked |= 1 << index
+
+
+@final
+class ReviveQueue:
+    """One queue.
+
+    @ivar queue: the store's handle.
+    @ivar next_offset: what is read next.
+    @ivar end: all that was given out again is on the disk once the log is flushed up to
+        here.
+    @ivar is_busy: whether a step of it is under way.
+    @ivar retry_at: no step before, in seconds of the clock.
+    @ivar strays: how many acknowledgements had no check point: they came too late.
+    @ivar malformed: how many messages made no sense.
+    """
+
+    def __init__(self, queue: IQueue, next_offset: int) -> None:
+        self.queue = queue
+        self.next_offset = next_offset
+        self.end = 0
+        self.is_busy = False
+        self.retry_at = 0.0
+        self.strays = 0
+        self.malformed = 0
+        self._open: dict[Key, OpenCheckPoint] = {}
+        self._read_ms = 0
+        self._marks: deque[tuple[int, int]] = deque()
+
+    @property
+    def open(self) -> int:
+        """How many check points are open."""
+        return len(self._open)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more may be read."""
+        return len(self._open) >= MAX_OPEN
+
+    def oldest(self) -> OpenCheckPoint | None:
+        """The open one that was read first."""
+        return next(iter(self._open.values()), None)
+
+    def take(self, message: StoredMessage, own_name: str) -> Ack | CheckPoint | None:
+        """Read a message of the queue.
+
+        @param own_name: of this broker.
+        @return: what it is; None if it makes no sense.
+        """
+        offset = message.queue_offset
+        self.next_offset = offset + 1
+        properties = message.properties
+        due = properties.get(TIMER_DELIVER_MS, "")
+        if due.isdecimal():
+            self._read_ms = max(self._read_ms, int(due))
+        tag = properties.get(TAGS)
+        try:
+            if tag == CHECK_POINT_TAG:
+                point = CheckPoint.decode(message.body)
+                if point.topic and point.group:
+                    self._open.setdefault(point.key, OpenCheckPoint(point, offset))
+                return point
+            if tag in (ACK_TAG, BATCH_ACK_TAG):
+                ack = Ack.decode(message.body)
+                found = self._open.get(ack.key(own_name))
+                if found is None:
+                    self.strays += 1
+                else:
+                    for each in ack.offsets:
+                        found.end(each)
+                return ack
+        except Malformed:
+            self.malformed += 1
+        return None
+
+    def ripe(self, now_ms: int, is_all: bool) -> list[OpenCheckPoint]:
+        """Those that have got all acknowledgements that they can get.
+
+        @param is_all: whether the queue is read to its end, and nothing is due that is
+            not in it.
+        """
+        read_ms = now_ms if is_all else min(self._read_ms, now_ms)
+        return [
+            each
+            for each in self._open.values()
+            if read_ms - each.point.revive_ms > GRACE_MS
+        ]
+
+    def close(self, found: OpenCheckPoint) -> None:
+        """All its messages are over."""
+        self._open.pop(found.point.key, None)
+
+    def mark(self) -> None:
+        """Remember how far all is over."""
+        oldest = self.oldest()
+        offset = (self.next_offset if oldest is None else oldest.offset) - 1
+        if not self._marks or self._marks[-1][1] != offset:
+            self._marks.append((self.end, offset))
+
+    def kept_offset(self, flushed: int) -> int | None:
+        """The offset to commit, if it has moved.
+
+        @param flushed: the log is on the disk up to here.
+        """
+        offset = None
+        while self._marks and self._marks[0][0] <= flushed:
+            offset = self._marks.popleft()[1]
+        return offset

@@ -1,0 +1,316 @@
+# -*- test-case-name: tests.broker.pop.test_pop -*-
+"""All parts of POP together.
+
+  - L{pop}: request 200050. L{pop_checks}, L{popped_messages}: its checks, its messages.
+  - L{pop_polling}: those that wait. L{notification}: requests 200054 and 200055.
+  - L{progress}: how far groups are. L{check_point_buffer}: check points in memory.
+  - L{revive_log}: check points and acknowledgements on their way into the log.
+  - L{ack}, L{invisible_time}: requests 200051, 200151, 200053.
+  - L{revive}, L{revive_queue}: what was not acknowledged is given out again.
+  - L{order_info}: consumption in order. L{retry_topics}: where messages go then.
+  - L{peek}: request 200052.
+
+Request 200056 moves check points out of RocketMQ's key-value store; there is none here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pop.ack import Acknowledging
+from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
+from rocketbroker.broker.pop.invisible_time import InvisibleTimes
+from rocketbroker.broker.pop.notification import Notifications
+from rocketbroker.broker.pop.order_info import OrderInfo
+from rocketbroker.broker.pop.peek import Peeking
+from rocketbroker.broker.pop.pop import Popping
+from rocketbroker.broker.pop.pop_checks import NO_KEY_VALUE_STORE, PopChecks
+from rocketbroker.broker.pop.pop_polling import PopPolling
+from rocketbroker.broker.pop.progress import PopProgress
+from rocketbroker.broker.pop.retry_topics import RetryTopics
+from rocketbroker.broker.pop.revive import Reviving
+from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
+from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.services import POP_PROGRESS, Services
+from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ITurns
+from rocketbroker.store.interfaces import Arrival, IStore
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
+
+#: What was not used for so long is forgotten; it costs a look at the table.
+UNUSED_SECONDS: Final = 60.0
+
+
+@final
+class Pops:
+    """All parts of it.
+
+    @ivar progress: how far groups are, and what they have in flight.
+    @ivar order: what groups have that consume in order.
+    @ivar pops: the pops that wait. C{notified}: the notifications.
+    @ivar buffer: check points in memory.
+    @ivar log: writes check points and acknowledgements.
+    @ivar popping: answers pops. C{acks}: answers acknowledgements.
+    @ivar revive: gives out again.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        store: IStore,
+        settings: BrokerSettings,
+        order_file: JsonTable,
+        topics: TopicTable,
+        groups: GroupTable,
+        offsets: OffsetTable,
+        pull_checks: PullChecks,
+        batcher: AppendBatcher,
+        group_commit: GroupCommit,
+        scheduler: StoreScheduler,
+        timer: Timer,
+        host: bytes,
+        wall_ms: Callable[[], int],
+        in_thread: InThread,
+        turns: ITurns,
+        services: Services,
+    ) -> None:
+        """
+        @param timer: keeps check points until they are due.
+        @param host: where this broker is reached, as records have it.
+        """
+        options, seconds = settings.broker, clock.seconds
+        self._clock = clock
+        self._store = store
+        self._options = options
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._batcher = batcher
+        self._scheduler = scheduler
+        self._services = services
+        self._seconds = seconds
+        self._wall_ms = wall_ms
+        self._in_thread = in_thread
+        self._turns = turns
+        self._cleaned = 0.0
+        self._checks = PopChecks(
+            topics, groups, pull_checks, settings.store.timer_wheel_enable, options
+        )
+        self._retry_topics = RetryTopics(topics, offsets, options)
+        self.progress = PopProgress(store, offsets, seconds, wall_ms())
+        self.order = OrderInfo(order_file, wall_ms)
+        self.pops = PopPolling(clock, store, options, turns)
+        self.notified = PopPolling(clock, store, options, turns, latest_first=True)
+        self.log = ReviveLog(store, batcher, timer, options, host, wall_ms)
+        self.buffer = CheckPointBuffer(
+            self.log, self.progress, options, seconds, wall_ms
+        )
+        self._make_popping(pull_checks)
+        self._make_acks()
+        self._make_looking()
+        self._make_reviving(timer, group_commit, host)
+
+    def _make_popping(self, pull_checks: PullChecks) -> None:
+        """What gives messages out."""
+        self.popping = Popping(
+            self._clock,
+            self._store,
+            self._checks,
+            pull_checks,
+            self._topics,
+            self._offsets,
+            self._retry_topics,
+            self.progress,
+            self.buffer,
+            self.order,
+            self.pops,
+            self.log,
+            self._batcher,
+            self._options,
+            self._scheduler.dispatch,
+            self._wall_ms,
+            self._in_thread,
+            self._turns,
+        )
+
+    def _make_acks(self) -> None:
+        """What is told of messages that were given out."""
+        self.acks = Acknowledging(
+            self._store,
+            self._topics,
+            self._offsets,
+            self.progress,
+            self.buffer,
+            self.order,
+            self.pops,
+            self.log,
+            self._batcher,
+            self._options,
+            self._wall_ms,
+        )
+        self.invisible_times = InvisibleTimes(
+            self.acks,
+            self._offsets,
+            self.order,
+            self.log,
+            self._batcher,
+            self._wall_ms,
+        )
+
+    def _make_reviving(
+        self, timer: Timer, group_commit: GroupCommit, host: bytes
+    ) -> None:
+        """What gives messages out again."""
+        self.revive = Reviving(
+            self._clock,
+            self._store,
+            self._topics,
+            self._groups,
+            self._offsets,
+            self._retry_topics,
+            self.progress,
+            self.log,
+            timer,
+            group_commit,
+            self._scheduler.appended,
+            self._options,
+            host,
+            self._wall_ms,
+            self._in_thread,
+            self._turns,
+            self._services,
+        )
+
+    def _make_looking(self) -> None:
+        """What looks, and takes nothing."""
+        self.notifications = Notifications(
+            self._clock,
+            self._store,
+            self._checks,
+            self._topics,
+            self._retry_topics,
+            self.progress,
+            self.order,
+            self.notified,
+            self.pops,
+            self._scheduler.dispatch,
+            self._wall_ms,
+        )
+        self.peeking = Peeking(
+            self._store,
+            self._checks,
+            self._topics,
+            self._retry_topics,
+            self.progress,
+            self._scheduler.dispatch,
+            self._wall_ms,
+            self._in_thread,
+        )
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+        for part in (
+            self._checks,
+            self._retry_topics,
+            self.pops,
+            self.notified,
+            self.log,
+            self.buffer,
+            self.popping,
+            self.acks,
+            self.revive,
+        ):
+            part.configure(settings)
+
+    def register_main(self, table: IResponderTable) -> None:
+        """Answer on the main port, what the VIP port does not answer."""
+        self.popping.register(table)
+        self.notifications.register(table)
+        self.peeking.register(table)
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on either port."""
+        self.acks.register(table)
+        self.invisible_times.register(table)
+        table.register(RequestCode.POP_ROLLBACK, self.roll_back)
+
+    def roll_back(self, connection: IConnection, request: Command) -> Command:
+        """Request 200056: there are no records in a key-value store to be moved."""
+        return response_to(request)
+
+    def arrived(self, arrival: Arrival) -> None:
+        """Messages came into a queue: those that wait for them may go on."""
+        self.pops.arrived(arrival)
+        self.notified.arrived(arrival)
+
+    def load(self) -> None:
+        """I{Blocking.} Begin where the last broker was; store and offsets are open."""
+        self.order.load()
+        self.revive.load()
+        if self._options.pop_consumer_kv_service_enable:
+            self._log.warn("{sentence}.", sentence=NO_KEY_VALUE_STORE)
+
+    def start(self) -> None:
+        """Begin regular work."""
+        self._services.begin(POP_PROGRESS, self._look)
+        self.revive.start()
+
+    def _look(self) -> None:
+        """Write check points that stayed for long enough, and commit offsets."""
+        self._turns.within(self.buffer.look)
+        self.progress.commit()
+        if self._seconds() - self._cleaned > UNUSED_SECONDS:
+            self._cleaned = self._seconds()
+            self.progress.forget_unused(UNUSED_SECONDS, self._is_there)
+
+    def _is_there(self, group: str, topic: str) -> bool:
+        return (
+            self._topics.config(topic) is not None
+            and self._groups.config(group) is not None
+        )
+
+    def _has_queue(self, group: str, topic: str, queue_id: int) -> bool:
+        config = self._topics.config(topic)
+        return (
+            config is not None
+            and self._groups.config(group) is not None
+            and 0 <= queue_id < config.read_queue_nums
+        )
+
+    def stop_answering(self) -> None:
+        """Hold nothing any more, and write what is in memory."""
+        self.pops.stop()
+        self.notified.stop()
+        self.buffer.drain()
+
+    def stop(self) -> Deferred[None]:
+        """Revive no more; fires when no step is under way."""
+        return self.revive.stop()
+
+    def save(self) -> None:
+        """Put into the table of offsets how far all is; write the file of orders."""
+        self.progress.commit()
+        self.revive.save()
+        self.order.clean(self._has_queue)
+        self.order.save()
+
+    def saved(self) -> Deferred[None]:
+        """Fires when no write of its file is under way."""
+        return self.order.saved()

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.broker.pop -*-
+"""Tests of rocketbroker.broker.pop."""
