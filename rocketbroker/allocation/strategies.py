@@ -29,6 +29,31 @@ def allocate(
     return STRATEGIES[strategy](queues, members.index(member), len(members))
 
 
+def allocate_shared(
+    strategy: str, queues: Sequence[T], members: Sequence[str], member: str, share: int
+) -> list[T] | None:
+    """The queues of one member, which it shares with those before it.
+
+    Consumers that pop may share queues: a member has its own, and those of the next
+    C{share} members.
+
+    @param queues: all, sorted.
+    @param members: all, sorted.
+    @return: no queues for a stranger; None for an unknown strategy.
+    """
+    if strategy not in STRATEGIES:
+        return None
+    if member not in members or not queues:
+        return []
+    at, count = members.index(member), len(members)
+    if count > len(queues):
+        return [queues[at % len(queues)]]
+    found: list[T] = []
+    for n in range(min(share, count - 1) + 1):
+        found += STRATEGIES[strategy](queues, (at + n) % count, count)
+    return found
+
+
 def averaged(queues: Sequence[T], at: int, count: int) -> list[T]:
     """AVG: as many for each member, in one piece; the first ones get one more.
 

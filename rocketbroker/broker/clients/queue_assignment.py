@@ -4,25 +4,25 @@
 
 Clients that leave the allocation to the broker ask every 20 seconds. The queues are
 those of all brokers that have the topic, as name servers know them; a broker without
-name servers takes its own. All members consume by pulls. docs/facts/broker.md 19.
+name servers takes its own. A member that pops may get a broker as a whole, as queue -1.
+docs/facts/broker.md 19.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Self, final
+from typing import Final, Self, final
 
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.allocation.strategies import allocate
+from rocketbroker.allocation.strategies import allocate, allocate_shared
 from rocketbroker.broker.clients.consumers import BROADCASTING, ConsumerRegistry
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import (
     POP,
-    PULL,
     MessageRequestModes,
     RequestMode,
 )
@@ -31,8 +31,8 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     NoPermission,
-    RequestCodeNotSupported,
     SubscriptionGroupNotExist,
+    SystemFailure,
     TopicNotExist,
 )
 from rocketbroker.records.names import is_lmq, is_retry_topic
@@ -42,6 +42,9 @@ from rocketbroker.wire.bodies.routes import QueueData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fields import Fields
+
+#: Stands for all queues of a broker.
+ANY_QUEUE: Final = -1
 
 
 @attrs.frozen(kw_only=True)
@@ -109,10 +112,9 @@ class QueueAssignment:
     def set_mode(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
-        """Request 401: let a group pull; popping is refused.
+        """Request 401: let a group pull or pop.
 
-        @raise RequestCodeNotSupported: it is to pop, and no request of that kind is
-            served.
+        @raise SystemFailure: it is to pop, which a setting keeps from being served.
         """
         mode = decoded(request, RequestMode.from_json)
         if is_retry_topic(mode.topic):
@@ -123,10 +125,11 @@ class QueueAssignment:
             raise SubscriptionGroupNotExist(
                 f"subscription group does not exist: {mode.consumer_group}"
             )
-        if mode.mode == POP:
-            raise RequestCodeNotSupported(
-                f"consuming by pop is not supported; group[{mode.consumer_group}] goes "
-                f"on consuming topic[{mode.topic}] by pull"
+        if mode.mode == POP and self._options.pop_consumer_kv_service_enable:
+            raise SystemFailure(
+                f"popConsumerKVServiceEnable is set, with which consuming by pop is "
+                f"not served; group[{mode.consumer_group}] goes on consuming "
+                f"topic[{mode.topic}] by pull"
             )
         self._log.info(
             "{peer} set the request mode of group {group!r} in topic {topic!r} to "
@@ -152,20 +155,15 @@ class QueueAssignment:
     async def _assign(self, request: Command, question: Question) -> Command:
         topic, group = question.topic, question.consumer_group
         queues = await self._queues(topic)
+        mode = self._modes.mode(topic, group)
+        if self._options.pop_consumer_kv_service_enable:
+            mode = RequestMode(topic=topic, consumer_group=group)
         if (
             queues
             and question.message_model != BROADCASTING
             and self._options.server_load_balancer_enable
         ):
-            online = self._consumers.group(group)
-            found = None
-            if online is not None:
-                found = allocate(
-                    question.strategy_name,
-                    sorted(queues),
-                    sorted(online.client_ids()),
-                    question.client_id,
-                )
+            found = self._balance(sorted(queues), question, mode)
         else:
             found = queues or None
         if found is None:
@@ -174,10 +172,26 @@ class QueueAssignment:
             request,
             {
                 "messageQueueAssignments": [
-                    {"messageQueue": queue, "mode": PULL} for queue in found
+                    {"messageQueue": queue, "mode": mode.mode} for queue in found
                 ]
             },
         )
+
+    def _balance(
+        self, queues: list[MessageQueue], question: Question, mode: RequestMode
+    ) -> list[MessageQueue] | None:
+        """The queues of one member of a group that shares them."""
+        online = self._consumers.group(question.consumer_group)
+        if online is None:
+            return None
+        members, share = sorted(online.client_ids()), mode.pop_share_queue_num
+        strategy, member = question.strategy_name, question.client_id
+        if mode.mode != POP:
+            return allocate(strategy, queues, members, member)
+        if 0 < share < len(members) - 1:
+            return allocate_shared(strategy, queues, members, member, share)
+        brokers = sorted({queue.broker_name for queue in queues})
+        return [MessageQueue(question.topic, name, ANY_QUEUE) for name in brokers]
 
     async def _queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be read, at all brokers."""

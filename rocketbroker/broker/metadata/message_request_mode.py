@@ -1,9 +1,8 @@
 # -*- test-case-name: tests.broker.metadata.test_message_request_mode -*-
 """How each group gets the messages of a topic: by pull or by pop.
 
-Pop is not served here, and a client in pop mode would get nothing; so every client is
-in pull mode. Groups that use pop on a RocketMQ broker pull as long as they are here;
-the file keeps their mode.
+A group for which no mode was set has the one of defaultMessageRequestMode; retry
+topics are always pulled.
 
 C{docs/facts/broker.md} 19, 26.2 (messageRequestMode.json).
 """
@@ -16,12 +15,12 @@ from typing import Any, Final, Self, final
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
-from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.records.names import is_retry_topic
 from rocketbroker.wire.fields import Fields
 
 PULL: Final = "PULL"
@@ -70,28 +69,34 @@ class RequestMode:
 class MessageRequestModes:
     """All that were set."""
 
-    _log = Logger()
-
     def __init__(self, options: BrokerOptions, file: JsonTable) -> None:
-        self._pops = options.default_message_request_mode == POP
+        self._options = options
         self._file = file
         self._modes: dict[str, dict[str, RequestMode]] = {}
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self._pops = settings.broker.default_message_request_mode == POP
+        self._options = settings.broker
 
     def load(self) -> None:
         """I{Blocking.} Read the file; what makes no sense in it is left out."""
         for mode in loaded_modes(self._file.load() or {}):
             self._put(mode)
-        modes = [mode for groups in self._modes.values() for mode in groups.values()]
-        if self._pops or any(mode.mode == POP for mode in modes):
-            file = "messageRequestMode.json"
-            self._log.warn(
-                "Groups are to pop messages ({key}), which is not served: they pull.",
-                key="defaultMessageRequestMode" if self._pops else file,
-            )
+
+    def mode(self, topic: str, group: str) -> RequestMode:
+        """How a group gets the messages of a topic."""
+        found = self._modes.get(topic, {}).get(group)
+        if found is not None:
+            return found
+        if is_retry_topic(topic):
+            return RequestMode(topic=topic, consumer_group=group)
+        options = self._options
+        return RequestMode(
+            topic=topic,
+            consumer_group=group,
+            mode=options.default_message_request_mode,
+            pop_share_queue_num=options.default_pop_share_queue_num,
+        )
 
     def _put(self, mode: RequestMode) -> None:
         self._modes.setdefault(mode.topic, {})[mode.consumer_group] = mode

@@ -11,7 +11,6 @@ from rocketbroker.broker.metadata.message_request_mode import RequestMode
 from rocketbroker.errors import (
     BrokerError,
     NoPermission,
-    RequestCodeNotSupported,
     SubscriptionGroupNotExist,
     SystemFailure,
     TopicNotExist,
@@ -171,15 +170,41 @@ class ModeTests(AssignmentCase):
         self.assertEqual(loads(self.rig.ask(402, {}).body), self.modes.to_json())
 
     def test_pop(self) -> None:
-        """That they are to pop is refused, as nobody would answer them."""
-        with self.assertRaises(RequestCodeNotSupported) as caught:
+        """Members that are to pop share each broker as a whole, or some queues each."""
+        self.assertEqual(self.set_mode().code, 0)
+        whole = [("a", -1, "POP"), ("b", -1, "POP")]
+        self.assertEqual((self.assign("one"), self.assign("two")), (whole, whole))
+        for name in ("three", "four"):
+            self.join(name)
+        self.set_mode(share=1)
+        shares = {name: self.assign(name) for name in ("four", "one", "three", "two")}
+        a, b = [("a", n, "POP") for n in (0, 1)], [("b", n, "POP") for n in (0, 1)]
+        self.assertEqual(shares["four"], a)
+        self.assertEqual(shares["one"], [a[1], b[0]])
+        self.assertEqual(shares["three"], b)
+        self.assertEqual(shares["two"], [b[1], a[0]])
+        self.join("five")
+        self.assertEqual(self.assign("two"), [a[0]])
+        self.assertEqual(self.assign("five"), [a[0]])
+        self.assertEqual(self.assign("stranger"), [])
+        self.assertIsNone(self.assign("one", strategyName="X"))
+
+    def test_default(self) -> None:
+        """defaultMessageRequestMode holds for groups without a mode; retry topics are
+        pulled."""
+        self.make(defaultMessageRequestMode="POP")
+        self.assertEqual(self.assign(), [("a", -1, "POP"), ("b", -1, "POP")])
+        self.set_mode(mode="PULL")
+        self.assertEqual(self.assign(), [("a", 0, "PULL"), ("a", 1, "PULL")])
+        self.assertEqual(self.modes.mode("%RETRY%G", "G").mode, "PULL")
+
+    def test_keyValueStore(self) -> None:
+        """Nobody pops where check points are to be in the key-value store."""
+        self.make(popConsumerKVServiceEnable="true")
+        with self.assertRaises(SystemFailure) as caught:
             self.set_mode()
         why = "group[G] goes on consuming topic[T] by pull"
         self.assertIn(why, str(caught.exception))
-        self.assertEqual(self.modes.to_json(), {"messageRequestModeMap": {}})
-
-    def test_popped(self) -> None:
-        """Those that a RocketMQ broker has told to pop are given queues to pull."""
         mode = RequestMode(topic="T", consumer_group="G", mode="POP")
         self.successResultOf(self.modes.put(mode))
         self.assertEqual(self.assign("one"), [("a", 0, "PULL"), ("a", 1, "PULL")])

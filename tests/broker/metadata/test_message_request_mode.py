@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 
 from twisted.internet.task import Clock
-from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
@@ -47,21 +46,15 @@ class RequestModesTests(SynchronousTestCase):
         table = {"messageRequestModeMap": {"T": {"G": MODE.to_json()}}}
         self.assertEqual(self.made().to_json(), table)
 
-    def test_pops(self) -> None:
-        """A start that finds groups that are to pop says that they pull."""
-
-        def given(**options: str) -> list[object]:
-            with capturedLogs() as events:
-                self.made(**options)
-            return [event["key"] for event in events]
-
-        pull = RequestMode(topic="T", consumer_group="H")
-        self.successResultOf(self.modes.put(pull))
-        self.assertEqual(given(), [])
-        default = given(default_message_request_mode=POP)
-        self.assertEqual(default, ["defaultMessageRequestMode"])
+    def test_mode(self) -> None:
+        """What was set holds, or the default; retry topics are pulled."""
         self.successResultOf(self.modes.put(MODE))
-        self.assertEqual(given(), ["messageRequestMode.json"])
+        self.assertEqual(self.modes.mode("T", "G"), MODE)
+        self.assertEqual(self.modes.mode("T", "H").mode, "PULL")
+        pops = self.made(default_message_request_mode=POP)
+        self.assertEqual(pops.mode("T", "H").mode, POP)
+        self.assertEqual(pops.mode("T", "H").pop_share_queue_num, -1)
+        self.assertEqual(pops.mode("%RETRY%H", "H").mode, "PULL")
 
     def test_nonsense(self) -> None:
         """What makes no sense in the file is left out."""

@@ -278,6 +278,12 @@ public final class Driver {
                     if (value.toString().equals(model)) m.invoke(c, value);
     }
 
+    /** Let the broker assign queues, and say how messages come; 4.9 has no such methods. */
+    private static void pop(DefaultMQPushConsumer consumer, long invisibleMs) throws Exception {
+        DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
+        DefaultMQPushConsumer.class.getMethod("setPopInvisibleTime", long.class).invoke(consumer, invisibleMs);
+    }
+
     private Object startConsumer(JSONObject c) throws Exception {
         String name = c.getString("name");
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"));
@@ -286,6 +292,7 @@ public final class Driver {
         if (c.containsKey("heartbeatMs")) consumer.setHeartbeatBrokerInterval(c.getIntValue("heartbeatMs"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         if (c.containsKey("model")) setModel(consumer, c.getString("model"));
+        if (c.getBooleanValue("pop")) pop(consumer, c.getLongValue("invisibleMs"));
         if (c.containsKey("sql")) consumer.subscribe(c.getString("topic"), MessageSelector.bySql(c.getString("sql")));
         else consumer.subscribe(c.getString("topic"), c.containsKey("tags") ? c.getString("tags") : "*");
         ConcurrentLinkedQueue<JSONObject> box = new ConcurrentLinkedQueue<>();
