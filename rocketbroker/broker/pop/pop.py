@@ -11,9 +11,6 @@ A pop is answered when its check points are in the log, at the end of its turn. 
 messages are read in a thread; meanwhile no other pop of the group reads that queue. One
 that finds nothing waits (L{pop_polling}).
 
-The base of a check point is where its messages were read: in RocketMQ it stays where
-the read was begun when the offset had to be corrected, which no consumer can notice.
-
 C{docs/facts/transaction-timer-pop.md} C2 to C4; C{docs/facts/broker.md} 20.2.
 """
 
@@ -190,8 +187,6 @@ class Popping:
             header.exp or "",
         )
 
-    # The queues.
-
     def _serve(self, pop: Pop) -> None:
         """Read for a pop, now."""
         revive_queue = ORDERED if pop.header.order else self._revive_log.next_queue()
@@ -224,7 +219,11 @@ class Popping:
         """Look at the queues that are left; C{_finish} at the end."""
         for topic, queue_id in pop.sources:
             place = pop.route.group, topic, queue_id
-            queue = self._store.queue(topic, queue_id)
+            try:
+                queue = self._store.queue(topic, queue_id)
+            except BrokerError:
+                # There is no room for its files now, so that it has no messages.
+                continue
             line = self._progress.line(place)
             self._dispatch_to(queue, place)
             if line.is_busy or self._is_over_threshold(place):
@@ -247,11 +246,12 @@ class Popping:
     def _dispatch_to(self, queue: IQueue, place: Place) -> None:
         """Have what was appended to a queue dispatched, if the group is at its end.
 
-        Others may be woken by that, and pop first: nothing is known of the queue yet.
-        """
+        Others may be woken, and pop first: nothing is known of the queue yet."""
         end = queue.max_offset
-        if queue.next_offset > end and self._progress.next_offset(place) >= end:
-            self._dispatch()
+        if queue.next_offset > end:
+            offset = self._progress.next_offset(place)
+            if offset >= end or offset == NONE:
+                self._dispatch()
 
     def _add_rest(self, pop: Pop, queue: IQueue, offset: int) -> None:
         pop.rest += max(0, queue.max_offset - max(offset, queue.min_offset))

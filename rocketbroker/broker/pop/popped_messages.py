@@ -2,8 +2,8 @@
 """The messages of a pop: what a read has found, and how it is handed out.
 
 Messages of a retry topic are handed out as messages of the topic that was asked for,
-with the property POP_CK, from which the consumer knows where to acknowledge them; all
-others as they are stored.
+with the property POP_CK, from which the consumer knows where to acknowledge them,
+unless their properties have no room for it; all others as they are stored.
 
 C{docs/facts/transaction-timer-pop.md} C3, C6, C16.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from rocketbroker.records.properties import MAX_BYTES as MAX_PROPERTIES
 from rocketbroker.records.properties import POP_CHECK_POINT, encode
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.records.record import decode_all
@@ -49,15 +50,22 @@ def as_of(topic: str, records: list[bytes], handle: ReceiptHandle) -> list[bytes
     """
     name = topic.encode()
     found = []
-    for message in decode_all(b"".join(records)):
+    data, at = b"".join(records), 0
+    for message in decode_all(data):
+        at += message.size
         handle.offset = message.queue_offset
         properties = dict(message.properties)
         properties.setdefault(POP_CHECK_POINT, handle.text())
+        encoded = encode(properties)
+        if len(encoded) > MAX_PROPERTIES:
+            # The consumer finds its handle by the topic then.
+            found.append(data[at - message.size : at])
+            continue
         found.append(
             encode_record(
                 name,
                 message.body,
-                encode(properties),
+                encoded,
                 message.queue_id,
                 message.queue_offset,
                 message.position,

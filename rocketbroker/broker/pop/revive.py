@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.pop.test_pop -*-
+# -*- test-case-name: tests.broker.pop.test_revive -*-
 """Gives messages out again that were popped and not acknowledged in time.
 
 Each queue of the revive topic has a loop of its own, which takes bounded steps: read
@@ -45,7 +45,13 @@ from rocketbroker.records.check_points import Ack, CheckPoint
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import REVIVE_GROUP, popped_topic
-from rocketbroker.records.properties import CRC32, FIRST_POP_TIME, TAGS, encode
+from rocketbroker.records.properties import (
+    CRC32,
+    FIRST_POP_TIME,
+    MAX_BYTES,
+    TAGS,
+    encode,
+)
 from rocketbroker.records.record import StoredMessage, decode, decode_all
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.remoting.interfaces import ITurns
@@ -344,10 +350,15 @@ class Reviving:
         properties.pop(CRC32, None)
         if message.reconsume_times == 0 or FIRST_POP_TIME not in properties:
             properties[FIRST_POP_TIME] = str(point.pop_ms)
+        encoded = encode(properties)
+        if len(encoded) > MAX_BYTES:
+            # There is no room for another one, and it must come again.
+            properties.pop(FIRST_POP_TIME)
+            encoded = encode(properties)
         return Draft(
             self._store.queue(topic, 0),
             message.body,
-            encode(properties),
+            encoded,
             message.flag,
             message.sys_flag & ~HOST_MASK,
             message.born_ms,

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.pop.test_pop -*-
+# -*- test-case-name: tests.broker.pop.test_revive -*-
 """One queue of the revive topic: the check points that are open, as far as it was read.
 
 A check point is I{open} from when it is read until its messages are over: acknowledged,
