@@ -210,6 +210,7 @@ class BrokerOptions(KeyedOptions):
         "enable_message_store_metrics": "export the metrics of the store",
         "enable_connection_metrics": "export the numbers of clients",
         "enable_transaction_metrics": "export the metrics of transactions",
+        "enable_pop_metrics": "export the metrics of POP",
         "enable_stats_metrics": "export what goes in and out",
         "enable_request_metrics": "export sizes and times of messages",
         "enable_lag_and_dlq_metrics": "export lag and dead letters",
@@ -450,7 +451,7 @@ class BrokerOptions(KeyedOptions):
     metrics_exporter_names: bool = running(False)
     enable_remoting_metrics: bool = running(True)
     enable_message_store_metrics: bool = running(True)
-    enable_pop_metrics: bool = True
+    enable_pop_metrics: bool = running(True)
     enable_connection_metrics: bool = running(True)
     enable_transaction_metrics: bool = running(True)
     enable_stats_metrics: bool = running(True)

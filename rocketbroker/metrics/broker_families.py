@@ -30,6 +30,7 @@ from rocketbroker.metrics.exporter_families import ExporterFamilies
 from rocketbroker.metrics.exporter_runtime import add_runtime
 from rocketbroker.metrics.failures import add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
+from rocketbroker.metrics.pops import add_pops
 from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.remoting_families import add_longest_turns, add_port
 from rocketbroker.metrics.replica_families import add_replicas
@@ -165,6 +166,8 @@ class BrokerFamilies:
             yield from self._add_producers(samples)
         if options.enable_transaction_metrics:
             yield from add_transactions(samples, broker.transactions)
+        if options.enable_pop_metrics:
+            yield from add_pops(samples, broker.pop, self._wall_ms())
         if options.enable_request_metrics:
             yield from add_sent_back(samples, broker.send_back)
             yield from self._add_pulls(samples)

@@ -17,12 +17,18 @@ from typing import Final, TypeAlias, final
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import BROADCASTING
+from rocketbroker.broker.metadata.message_request_mode import POP
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.topics import READ, WRITE
 from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.samples import Samples, Values
-from rocketbroker.records.names import is_retry_topic, is_system_group
+from rocketbroker.records.names import (
+    is_retry_topic,
+    is_system_group,
+    pop_retry_topic,
+)
 from rocketbroker.store.interfaces import IQueue
+from rocketbroker.wire.bodies.topics import TopicConfig
 
 #: How many store times one scrape reads. Each may cost a read of the disk, and a
 #: scraper waits ten seconds at most; what is beyond it has its turn in a later scrape.
@@ -190,21 +196,80 @@ class LagFamilies:
             return
         if not config.perm & (READ | WRITE):
             return
-        lag, store = Lag(), broker.store
+        pops = self._pops(name, topic)
+        if pops:
+            retry = self._popped(name, self._retry_topics(name, topic))
+            self._show(samples, families, name, topic, retry, True, now, known)
+            lag = self._popped(name, [topic])
+        else:
+            lag = self._pulled(name, config, is_online)
+        self._show(samples, families, name, topic, lag, False, now, known)
+
+    def _pulled(self, name: str, config: TopicConfig, is_online: bool) -> Lag:
+        """A group that pulls."""
+        lag, broker, topic = Lag(), self._broker, config.topic_name
         committed, pulled = broker.offsets.progress(name, topic)
         if not is_online:
             pulled = committed
         for queue_id in range(config.write_queue_nums):
             lag.add(
-                store.queue(topic, queue_id),
+                broker.store.queue(topic, queue_id),
                 committed.get(queue_id, NONE),
                 pulled.get(queue_id, NONE),
             )
+        return lag
+
+    def _pops(self, name: str, topic: str) -> bool:
+        """Whether a group pops a topic."""
+        broker = self._broker
+        group = broker.consumers.group(name)
+        if group is not None and group.consume_type == "CONSUME_POP":
+            return True
+        return broker.request_modes.mode(topic, name).mode == POP
+
+    def _retry_topics(self, name: str, topic: str) -> list[str]:
+        names = [pop_retry_topic(name, topic, v2) for v2 in (False, True)]
+        return [each for each in names if self._broker.topics.config(each) is not None]
+
+    def _popped(self, name: str, topics: list[str]) -> Lag:
+        """A group that pops: what is in flight is counted, not told by offsets."""
+        lag, broker, progress = Lag(), self._broker, self._broker.pop.progress
+        for topic in topics:
+            config = broker.topics.config(topic)
+            for queue_id in range(config.write_queue_nums if config else 0):
+                queue, place = (
+                    broker.store.queue(topic, queue_id),
+                    (name, topic, queue_id),
+                )
+                popped = progress.next_offset(place)
+                if popped == NONE:
+                    # It has not begun, and RocketMQ takes it to be at the end.
+                    popped = queue.max_offset
+                first = max(0, popped - progress.in_flight(*place))
+                lag.add(queue, first, popped)
+        return lag
+
+    def _show(
+        self,
+        samples: Samples,
+        families: _Families,
+        name: str,
+        topic: str,
+        lag: Lag,
+        is_retry: bool,
+        now: int,
+        known: Mapping[Places, int],
+    ) -> None:
+        """Write the lag of a group in a topic.
+
+        @param is_retry: whether it is that in the topic's retry topics.
+        """
+        broker = self._broker
         is_system = broker.topics.is_system(topic) or is_system_group(name)
         labels = samples.labels(
             consumer_group=name,
             topic=topic,
-            is_retry="false",
+            is_retry=text_of(is_retry),
             is_system=text_of(is_system),
         )
         families.behind.add(labels, lag.behind)
@@ -215,8 +280,10 @@ class LagFamilies:
             (families.age_pulled, labels, lag.pulled),
         ]
         options, group = broker.settings.broker, broker.consumers.group(name)
-        if options.metrics_exporter_names and (
-            group is None or group.message_model != BROADCASTING
+        if (
+            options.metrics_exporter_names
+            and not is_retry
+            and (group is None or group.message_model != BROADCASTING)
         ):
             labels = samples.labels(broker=options.broker_name, topic=topic, group=name)
             ages.append((families.age_of_exporter, labels, lag.committed))

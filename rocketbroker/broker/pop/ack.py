@@ -28,7 +28,7 @@ from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
 from rocketbroker.broker.pop.order_info import NOT_GIVEN, OUTDATED, OrderInfo
 from rocketbroker.broker.pop.pop_polling import PopPolling
 from rocketbroker.broker.pop.progress import Place, PopProgress
-from rocketbroker.broker.pop.revive_log import ReviveLog
+from rocketbroker.broker.pop.revive_log import MAX_COUNTED, ReviveLog
 from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -310,6 +310,8 @@ class Acknowledging:
         """So many messages are over."""
         group, topic, _ = place
         key = group, popped_topic(topic, group)
+        if len(self.acked) >= MAX_COUNTED:
+            key = "", ""
         self.acked[key] = self.acked.get(key, 0) + count
         self._progress.ended(place, pop_ms, count)
 

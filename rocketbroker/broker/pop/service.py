@@ -15,6 +15,7 @@ Request 200056 moves check points out of RocketMQ's key-value store; there is no
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, final
 
@@ -51,6 +52,9 @@ from rocketbroker.store.interfaces import Arrival, IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 
+#: Upper bounds of the times that looks take, in ms, for metrics; the last is open.
+SCAN_BOUNDS: Final = (1, 10, 100, 1000, 2000, 3000)
+
 #: What was not used for so long is forgotten; it costs a look at the table.
 UNUSED_SECONDS: Final = 60.0
 
@@ -66,6 +70,8 @@ class Pops:
     @ivar log: writes check points and acknowledgements.
     @ivar popping: answers pops. C{acks}: answers acknowledgements.
     @ivar revive: gives out again.
+    @ivar scans: how many looks at check points in memory took how long, by class of
+        L{SCAN_BOUNDS}. C{scan_ms}: how long all of them.
     """
 
     _log = Logger()
@@ -109,6 +115,8 @@ class Pops:
         self._in_thread = in_thread
         self._turns = turns
         self._cleaned = 0.0
+        self.scans = [0] * (len(SCAN_BOUNDS) + 1)
+        self.scan_ms = 0.0
         self._checks = PopChecks(
             topics, groups, pull_checks, settings.store.timer_wheel_enable, options
         )
@@ -274,8 +282,12 @@ class Pops:
 
     def _look(self) -> None:
         """Write check points that stayed for long enough, and commit offsets."""
+        begin = self._seconds()
         self._turns.within(self.buffer.look)
         self.progress.commit()
+        took_ms = (self._seconds() - begin) * 1000
+        self.scan_ms += took_ms
+        self.scans[bisect_left(SCAN_BOUNDS, took_ms)] += 1
         if self._seconds() - self._cleaned > UNUSED_SECONDS:
             self._cleaned = self._seconds()
             self.progress.forget_unused(UNUSED_SECONDS, self._is_there)
