@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, final
 
+import msgspec
 from zope.interface import Attribute, Interface
 
 from rocketbroker.config.store import StoreOptions
@@ -88,8 +89,12 @@ class Placed:
 
 
 @final
-class Draft:
+class Draft(msgspec.Struct, eq=False, gc=False):
     """A message on its way into the log; the store sets the fields that it decides.
+
+    It is a struct as it is made for each message: one by Python's own means takes twice
+    as long, and is another object that garbage collections look at. So no context may
+    hold its draft: nothing would free the two.
 
     An outer batch is one draft with C{parts}: it becomes as many records with
     consecutive offsets, all or none, all in one segment. An inner batch is one with
@@ -116,61 +121,24 @@ class Draft:
     @ivar context: the caller's, untouched.
     """
 
-    __slots__ = (
-        "body",
-        "born_host",
-        "born_ms",
-        "context",
-        "end",
-        "flag",
-        "parts",
-        "position",
-        "positions",
-        "prepared_offset",
-        "properties",
-        "queue",
-        "queue_offset",
-        "reconsume_times",
-        "status",
-        "sys_flag",
-        "tag_code",
-        "wait",
-    )
-
-    def __init__(
-        self,
-        queue: IQueue,
-        body: bytes,
-        properties: bytes,
-        flag: int,
-        sys_flag: int,
-        born_ms: int,
-        born_host: bytes,
-        reconsume_times: int,
-        tag_code: int,
-        context: object,
-        parts: Sequence[tuple[int, bytes, bytes, int]] | Placed | None = None,
-        prepared_offset: int = 0,
-        wait: bool = True,
-    ) -> None:
-        self.queue = queue
-        self.body = body
-        self.properties = properties
-        self.flag = flag
-        self.sys_flag = sys_flag
-        self.born_ms = born_ms
-        self.born_host = born_host
-        self.reconsume_times = reconsume_times
-        self.tag_code = tag_code
-        self.context = context
-        self.parts = parts
-        self.prepared_offset = prepared_offset
-        self.wait = wait
-        self.status = NOT_PUT
-        self.queue_offset = 0
-        self.position = 0
-        self.positions: Sequence[int] = ()
-        self.end = 0
+    queue: IQueue
+    body: bytes
+    properties: bytes
+    flag: int
+    sys_flag: int
+    born_ms: int
+    born_host: bytes
+    reconsume_times: int
+    tag_code: int
+    context: object
+    parts: Sequence[tuple[int, bytes, bytes, int]] | Placed | None = None
+    prepared_offset: int = 0
+    wait: bool = True
+    status: int = NOT_PUT
+    queue_offset: int = 0
+    position: int = 0
+    positions: Sequence[int] = ()
+    end: int = 0
 
 
 @final
