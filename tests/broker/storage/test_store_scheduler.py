@@ -291,11 +291,11 @@ class IndexTests(SchedulerCase):
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertTrue(self.rig.store.index_behind)
         self.rig.clock.advance(INDEX_SECONDS)
-        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS)
         self.assertEqual(len(self.rig.threads.waiting), 1)
         self.rig.threads.run()
         self.assertFalse(self.rig.store.index_behind)
-        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS)
         self.assertEqual(len(self.rig.threads.waiting), 0)
         self.stop()
 
@@ -305,20 +305,20 @@ class IndexTests(SchedulerCase):
         for threads in (1, 0):
             self.append(3)
             self.rig.clock.advance(DISPATCH_SECONDS)
-            self.rig.clock.advance(CATCH_UP_SECONDS)
+            self.rig.clock.advance(INDEX_SECONDS)
             self.assertEqual(len(self.rig.threads.waiting), threads)
             self.rig.threads.run()
             self.assertFalse(self.rig.store.index_behind)
-        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS)
 
     def test_rest(self) -> None:
         """What is too much for one step is not left waiting for others."""
         self.begin(max_index_num=100_000)
         self.append()
         self.rig.clock.advance(DISPATCH_SECONDS)
-        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS)
         self.rig.threads.run()
-        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS)
         for _ in range(3):
             self.append(MAX_INDEXED_NOW // 3 + 1)
             self.rig.clock.advance(DISPATCH_SECONDS)
@@ -333,13 +333,13 @@ class IndexTests(SchedulerCase):
         self.begin(max_index_num=100_000)
         self.append(3)
         self.rig.clock.advance(DISPATCH_SECONDS)
-        self.rig.clock.advance(CATCH_UP_SECONDS)
+        self.rig.clock.advance(INDEX_SECONDS)
         self.rig.threads.run()
         self.append(3)
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.rig.disk.fail("pwrite", errno.ENOSPC)
         with capturedLogs() as events:
-            self.rig.clock.advance(CATCH_UP_SECONDS)
+            self.rig.clock.advance(INDEX_SECONDS)
         self.assertEqual(events[0]["step"], "build_index_now")
         for _ in range(60):
             self.rig.clock.advance(CATCH_UP_SECONDS)
