@@ -129,14 +129,13 @@ class HubConnection(CommandChannel):
         """Send whole frames, at the end of this turn; nothing once it is closed."""
         if self.closed:
             return
-        out = self._out
+        out, group, size = self._out, self.group, len(frames)
         if not out:
             self.hub.has_output(self)
         out.append(frames)
-        group = self.group
         group.counts.frames_out += count
-        self.unsent = unsent = self.unsent + len(frames)
-        if len(frames) >= LARGE_ANSWER_BYTES:
+        self.unsent = unsent = self.unsent + size
+        if size >= LARGE_ANSWER_BYTES:
             self._count()
         if unsent > group.limits.high_water and not self.congested:
             group.counts.congestions += 1
@@ -148,15 +147,14 @@ class HubConnection(CommandChannel):
         if not out or self.halted or self._rest is not None:
             self._flush_slowly()
             return
-        count = len(out)
-        if count == 1:
-            data = out[0]
-        elif self.unsent > count * LARGE_FRAME:
+        if len(out) == 1:
+            data = out.pop()
+        elif self.unsent > len(out) * LARGE_FRAME:
             self._flush_slowly()
             return
         else:
             data = b"".join(out)
-        out.clear()
+            out.clear()
         size = len(data)
         try:
             sent = self._send(data)
@@ -167,11 +165,11 @@ class HubConnection(CommandChannel):
             return
         self.group.counts.bytes_out += sent
         self.last_moved = self.hub.now
-        self.unsent -= sent
+        self.unsent = unsent = self.unsent - sent
         if sent < size:
             self._rest = rest_of(data, sent)
             self._arm()
-        if self.counted or self.unsent:
+        if unsent or self.counted:
             self._count()
 
     def _flush_slowly(self) -> None:
@@ -318,27 +316,20 @@ def rest_of(data: bytes | memoryview, sent: int) -> memoryview:
 
 
 def serve(connection: HubConnection) -> bool:
-    """Take the frames that are left from before; if there are none, receive once.
+    """Take the frames that are left from before; if there are none, receive once, and
+    take those that are whole now.
 
     @return: whether it has had its time and frames are left.
     """
-    partial = connection.partial
+    partial, buffers = connection.partial, connection.buffers
     if partial is not None and len(partial) >= connection.wanted:
         return take_frames(connection, bytes(connection.take_partial()))
-    if connection.buffers.is_full and not connection.is_reserved:
-        connection.buffers.wait_to_read(connection)
-        return False
-    return receive(connection)
-
-
-def receive(connection: HubConnection) -> bool:
-    """Receive once, and take the frames that are whole now.
-
-    @return: whether it has had its time and frames are left.
-    """
-    most = connection.buffers.receive_bytes
+    most = buffers.receive_bytes
     if connection.is_reserved:
         most = RECEIVE_BYTES
+    elif buffers.is_full:
+        buffers.wait_to_read(connection)
+        return False
     try:
         data = connection.receive(most)
     except BlockingIOError:
@@ -349,11 +340,7 @@ def receive(connection: HubConnection) -> bool:
     if not data:
         connection.lost()
         return False
-    group = connection.group
-    group.counts.bytes_in += len(data)
-    connection.received_at = now = connection.hub.now
-    connection.overdue_at = now + group.table.least_wait
-    partial = connection.partial
+    connection.group.counts.bytes_in += len(data)
     if partial is not None:
         if len(partial) + len(data) < connection.wanted:
             connection.keep_more(data)
@@ -362,8 +349,12 @@ def receive(connection: HubConnection) -> bool:
         partial += data
         data = bytes(partial)
     elif connection.is_reserved:
-        connection.buffers.taken(connection)
-    return take_frames(connection, data)
+        buffers.taken(connection)
+    are_left = take_frames(connection, data)
+    if connection.partial is not None:
+        connection.received_at = now = connection.hub.now
+        connection.overdue_at = now + connection.group.table.least_wait
+    return are_left
 
 
 def take_frames(connection: HubConnection, data: bytes) -> bool:
@@ -373,8 +364,6 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     @return: whether whole frames are left because its time is over.
     """
     group, hub = connection.group, connection.hub
-    seconds, latest = hub.seconds, hub.latest
-    buffers = hub.buffers
     hot = group.table.hot
     most = group.limits.frame_bytes - 4
     unpack = _WORDS.unpack_from
@@ -397,10 +386,10 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
         if entry is None:
             connection.frame_received(data[head - 4 : end])
         else:
-            if buffers.is_crowded and entry.is_large:
+            if entry.is_large and hub.buffers.is_crowded:
                 start = head - 8
                 frames -= 1
-                buffers.wait_to_ask(connection)
+                hub.buffers.wait_to_ask(connection)
                 break
             body = head + word
             try:
@@ -412,7 +401,7 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
                     connection.frame_received(data[head - 4 : end])
             except Exception as error:
                 connection.hot_failed(data[head - 4 : end], error)
-        if seconds() >= latest:
+        if hub.seconds() >= hub.latest:
             break
     if entry is not None:
         connection.last_code = entry.code

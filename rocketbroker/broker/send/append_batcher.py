@@ -378,8 +378,7 @@ class AppendBatcher:
         """
         heads = HEADS
         to: IConnection | None = None
-        pieces: list[bytes] = []
-        add = pieces.append
+        frames: list[bytes] = []
         try:
             for draft in drafts:
                 context = draft.context
@@ -400,12 +399,6 @@ class AppendBatcher:
                     sends.sizes[bisect_left(SIZE_BOUNDS, size)] += 1
                 if connection is None:
                     continue
-                if connection is not to:
-                    # As a rule a connection has brought many, one after the other.
-                    if to is not None:
-                        to.send(b"".join(pieces), len(pieces) // 2)
-                        pieces.clear()
-                    to = connection
                 header = SEND_ANSWER % (
                     sends.start,
                     draft.position,
@@ -414,12 +407,22 @@ class AppendBatcher:
                     opaque,
                 )
                 length = len(header)
-                add(heads[length] if length < MAX_READY_HEADS else head_of(length))
-                add(header)
+                if length < MAX_READY_HEADS:
+                    frame = heads[length] + header
+                else:
+                    frame = head_of(length) + header
+                if connection is to:
+                    frames.append(frame)
+                    continue
+                # As a rule a connection has brought many, one after the other.
+                if to is not None:
+                    _send(to, frames)
+                to = connection
+                frames = [frame]
         finally:
             # Also if one could not be answered: the others were.
             if to is not None:
-                to.send(b"".join(pieces), len(pieces) // 2)
+                _send(to, frames)
 
     def _settle_slowly(self, quick: Quick, draft: Draft, code: int) -> None:
         connection, opaque, unique, sends = quick
@@ -439,6 +442,14 @@ class AppendBatcher:
         self.not_stored(draft)
         if connection is not None:
             refuse(connection, opaque, problem_of(draft, self._store, self._max_bytes))
+
+
+def _send(connection: IConnection, frames: list[bytes]) -> None:
+    """Send answers."""
+    if len(frames) == 1:
+        connection.send(frames[0])
+    else:
+        connection.send(b"".join(frames), len(frames))
 
 
 def refuse(connection: IConnection, opaque: int, error: BrokerError) -> None:
