@@ -31,7 +31,7 @@ except ImportError:
 CRC_BITS: Final = 0x7FFFFFFF
 
 #: So many bodies become objects at a time.
-CRC_BATCH: Final = 512
+CRC_BATCH: Final = 1024
 
 #: The highest queue offset: behind it an entry's place does not fit 63 bits.
 MAX_OFFSET: Final = (1 << 63) // SIZE - 1

@@ -41,6 +41,9 @@ DELTA: Final = (
 #: The key of the manifest row in the footer.
 FOOTER_KEY: Final = "rocketbroker"
 
+#: So many bytes of a file are written at once: its writer writes each page by itself.
+BUFFER_SIZE: Final = 1 << 20
+
 #: How much of a file is read at once.
 READ_SIZE: Final = 8 * 1024 * 1024
 
@@ -144,7 +147,10 @@ class ParquetFile:
         self._sink = Sink(storage.create(path))
         try:
             # It writes the first bytes at once.
-            self._writer = writer_to(pa.PythonFile(self._sink, "w"), schema)
+            self._stream = pa.BufferedOutputStream(
+                pa.PythonFile(self._sink, "w"), BUFFER_SIZE
+            )
+            self._writer = writer_to(self._stream, schema)
         except BaseException:
             self._sink.abandon()
             raise
@@ -194,6 +200,7 @@ class ParquetFile:
         self._write_group()
         self._writer.add_key_value_metadata({FOOTER_KEY: json.dumps(footer)})
         self._writer.close()
+        self._stream.close()
         self._sink.finish()
         return self._sink.size, self._sink.crc
 
@@ -202,6 +209,7 @@ class ParquetFile:
         self._batches = []
         self._sink.abandon()
         self._writer.close()
+        self._stream.close()
 
 
 def writer_to(sink: Any, schema: Any) -> Any:

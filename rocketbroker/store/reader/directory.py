@@ -331,8 +331,8 @@ class StoreReader:
 
     def why_unread(self, position: int, size: int) -> str:
         """The disk's error for bytes of the log; empty if they were read."""
-        segment = self.log.find(position)
-        if segment is None or not self.unread.is_bad:
+        segment = self.log.find(position) if self.unread.is_bad else None
+        if segment is None:
             return ""
         return self.unread.why(segment.path, position - segment.start, size)
 

@@ -65,6 +65,10 @@ class Unreadable:
 
     def pread(self, path: str, file: IFile, size: int, position: int) -> bytes:
         """Bytes of a file of the log, zeros where they cannot be read."""
+        if not self.is_bad:
+            # So it nearly always is; an error comes again below.
+            with contextlib.suppress(OSError):
+                return file.pread(size, position)
         found = []
         for at, piece, error in pieces(file, size, position):
             found.append(piece)
