@@ -2,7 +2,8 @@
 """rocketbroker, installed from its wheel, with each PySpark that it is made for.
 
     python3 scripts/spark_versions.py [--versions 4.0.5,4.1.4,4.2.1,4.3.0]
-                                      [--environments DIR] [--messages 4000]
+                                      [--environments DIR]
+                                      [--messages 4000] [--seconds 1800]
 
 Builds the wheel of this checkout and, for each version of PySpark, an environment
 outside of it, with the wheel and its extra C{spark}. There, with a broker that runs
@@ -43,9 +44,6 @@ TOPIC = "Versions"
 #: What a wheel is made of.
 SOURCES = ("rocketbroker", "pyspark_rocketmq", "twisted_plugins")
 FILES = ("setup.cfg", "pyproject.toml", "README.rst", "CHANGES.rst", "LICENSE")
-
-#: How long the checks of one version may take.
-SECONDS = 600.0
 
 
 def build(folder: Path) -> Path:
@@ -109,27 +107,50 @@ def standalone(command: str, folder: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-def check_version(python: Path, messages: int, folder: Path) -> list[dict[str, Any]]:
-    """What came of the checks of one version."""
+def check_version(
+    python: Path, messages: int, folder: Path, seconds: float
+) -> list[dict[str, Any]]:
+    """What came of the checks of one version.
+
+    @param seconds: how long they may take.
+    """
     folder.mkdir()
     # The copy finds no package beside it but those that are installed.
     program = shutil.copy(__file__, folder / "checks.py")
-    with standalone(str(python.parent / "rocketbroker"), folder) as names:
+    out, errors = folder / "rows", folder / "errors"
+    with (
+        standalone(str(python.parent / "rocketbroker"), folder) as names,
+        open(out, "wb") as out_file,
+        open(errors, "wb") as errors_file,
+    ):
         words = ["--inside", names, str(folder), "--messages", str(messages)]
-        done = subprocess.run(
+        process = subprocess.Popen(
             [str(python), str(program), *words],
             cwd=folder,
             env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
+            stdout=out_file,
+            stderr=errors_file,
+            # With all that it starts, as the JVM.
+            start_new_session=True,
         )
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line[:1] == "{"]
-    if done.returncode or not rows:
-        text = (done.stderr.strip().splitlines() or ["no word"])[-1]
-        rows.append({"check": "all", "fault": text, "seconds": 0.0})
+        try:
+            fault = "" if process.wait(seconds) == 0 else last_line(errors)
+        except subprocess.TimeoutExpired:
+            fault = f"not done after {seconds:g} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    lines = out.read_text().splitlines()
+    rows = [json.loads(line) for line in lines if line.startswith('{"check"')]
+    if fault:
+        rows.append({"check": "all", "fault": fault, "seconds": seconds})
     return rows
+
+
+def last_line(path: Path) -> str:
+    """The last line of a file."""
+    return (path.read_text().strip().splitlines() or ["not a word"])[-1]
 
 
 # What runs inside an environment.
@@ -333,9 +354,14 @@ def table(found: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
                 yield f"{version}: {row['check']}: {row['fault']}"
 
 
-def outside(versions: list[str], environments: Path, messages: int) -> int:
-    """Make the environments and the checks; how many failed."""
-    found = {}
+def outside(
+    versions: list[str], environments: Path, messages: int, seconds: float
+) -> int:
+    """Make the environments and the checks; how many failed.
+
+    @param seconds: how long the checks of one version may take.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="rocketbroker-versions-") as name:
         folder = Path(name)
         print("building the wheel", flush=True)
@@ -343,7 +369,10 @@ def outside(versions: list[str], environments: Path, messages: int) -> int:
         for version in versions:
             print(f"PySpark {version}", flush=True)
             python = install(wheel, environments / version, version)
-            found[version] = check_version(python, messages, folder / version)
+            place = folder / version
+            found[version] = check_version(python, messages, place, seconds)
+            for line in table({version: found[version]}):
+                print(line, flush=True)
     for line in table(found):
         print(line)
     return sum(bool(row["fault"]) for rows in found.values() for row in rows)
@@ -361,6 +390,7 @@ def main() -> int:
         metavar="DIR",
     )
     parser.add_argument("--messages", type=int, default=4000, metavar="N")
+    parser.add_argument("--seconds", type=float, default=1800.0, metavar="S")
     parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.inside:
@@ -370,7 +400,8 @@ def main() -> int:
     # Whoever ends us wants everything ended that we started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     environments = words.environments.absolute()
-    return outside(words.versions.split(","), environments, words.messages)
+    versions = words.versions.split(",")
+    return outside(versions, environments, words.messages, words.seconds)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import Gap, History, Pending
 from rocketbroker.export.lags import Lag
-from rocketbroker.export.report import Subject, bytes_text, page, span_text
+from rocketbroker.export.markup import bytes_text, span_text
+from rocketbroker.export.report import Subject, page
 from rocketbroker.export.verify import Fault, check_manifest
 from rocketbroker.ranges.ranges import Range
 from tests.export.ledgers import (
@@ -97,6 +98,14 @@ class PageTests(SynchronousTestCase):
             "hole 1 damaged at 7",
         ):
             self.assertIn(part, text)
+
+    def test_filtered(self) -> None:
+        """What a filter has left out is not missing, and is told."""
+        (file,) = [data_file(1, Range(ZERO, 0, 10))]
+        part = attrs.evolve(file.parts[0], rows=7, filtered=3)
+        file = attrs.evolve(file, rows=7, parts=(part,))
+        text = text_of(page(subject(history(commit(1, [file])))))
+        self.assertIn("exactly one file; a filter has left out 3 messages.", text)
 
     def test_faults(self) -> None:
         """Faults are listed, and so are plans that wait."""

@@ -18,7 +18,11 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.export.ledger import Ledger
+from rocketbroker.export.open_storage import open_storage
+from rocketbroker.export.plans import FileTask, Plan, file_path, read_plan
 from rocketbroker.export.snippets import snippets
+from rocketbroker.ranges.ranges import Range
 from tests.integration.s3server import running_s3
 from tests.integration.servers import ROOT, Cluster, environment
 from tests.integration.spark_process import SparkProcess
@@ -85,13 +89,27 @@ class PageTests(SynchronousTestCase):
         line, _, otherwise = self.here(line).partition(" || ")
         self.assertIn(otherwise, ("", f"[ $? -eq {NOTHING_NEW} ]"))
         words = shlex.split(line)
-        if words[:3] == ["rocketbroker", "export", "follow"]:
+        if words[1:3] == ["export", "follow"]:
             self.follow(words)
             return
+        if words[1:3] == ["export", "abandon"]:
+            self.leave_plan(words[3])
         done = SparkProcess.run(*words)
         is_run = words[1:3] == ["export", "run"]
         wanted = (0, NOTHING_NEW) if is_run else (0,)
         self.assertIn(done.returncode, wanted, (line, done.stdout))
+
+    def leave_plan(self, root: str) -> None:
+        """Leave a plan as a run that died, which nobody can carry out."""
+        storage = open_storage(root)
+        ledger = Ledger(storage)
+        last = read_plan(storage.read("_rocketbroker/plans/00000001.json"))
+        wanted = Range(last.ranges[0].queue, 10**6, 10**6 + 1)
+        file = FileTask(file_path([wanted], 0), (wanted,))
+        plan = Plan(ledger.next_number(), last.topic, 1, (wanted,), (file,))
+        ledger.take_lease({})
+        ledger.write_plan(plan)
+        ledger.release()
 
     def follow(self, words: list[str]) -> None:
         """Follow until there is nothing to do, then stop it."""
@@ -112,6 +130,14 @@ class PageTests(SynchronousTestCase):
         kinds = [json.loads(line)["kind"] for line in out.read_text().splitlines()]
         self.assertEqual((kinds[0], kinds[-1]), ("following", "stopped"))
 
+    def run_program(self, text: str) -> str:
+        """What a Python program prints that has a session in the end."""
+        program = self.folder / "program.py"
+        program.write_text(f"{self.here(text)}\nspark.stop()\n")
+        done = SparkProcess.run("python", str(program))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
     def test_export(self) -> None:
         """Each command of the page on exports does what it says."""
         for language, text in blocks("export.rst"):
@@ -119,28 +145,25 @@ class PageTests(SynchronousTestCase):
                 rows = duckdb.connect().execute(self.here(text)).fetchall()
                 self.assertEqual(sum(row[-1] for row in rows), 200)
                 continue
+            if language == "python":
+                self.assertEqual(self.run_program(text).split()[-2:], ["200", "1"])
+                continue
             self.assertEqual(language, "bash")
             for line in text.splitlines():
                 self.run_line(line)
         report = (self.folder / "report.html").read_text("utf-8")
         self.assertIn("Whole: every offset", report)
-        program = self.folder / "report.py"
-        program.write_text(dict(snippets(f"{self.folder}/lake", "Orders"))["Spark"])
-        done = SparkProcess.run("python", str(program))
-        self.assertEqual(done.returncode, 0, done.stdout)
+        self.run_program(dict(snippets(f"{self.folder}/lake", "Orders"))["Spark"])
 
     def test_spark(self) -> None:
         """The programs of the page on Spark run, one after the other, in a session."""
-        program = self.folder / "page.py"
         parts = []
         for language, text in blocks("spark.rst"):
             self.assertEqual(language, "python")
             parts.append(self.here(text))
-        program.write_text("\n".join([*parts, "spark.stop()"]))
-        done = SparkProcess.run("python", str(program))
-        self.assertEqual(done.returncode, 0, done.stdout)
-        numbers = [line for line in done.stdout.splitlines() if line.isdecimal()]
-        self.assertEqual(numbers, ["200", "100", "200"], done.stdout)
+        output = self.run_program("\n".join(parts))
+        numbers = [line for line in output.splitlines() if line.isdecimal()]
+        self.assertEqual(numbers, ["200", "100", "200"], output)
         with Client(Settings(self.cluster.names)) as client:
             for topic, count in (("Invoices", 1000), ("Copies", 200)):
                 ends = [client.max_offset(queue) for queue in client.queues(topic)]
