@@ -54,7 +54,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "assembly",
         "message_store",
     ),
-    "storetools": ("inspect", "verify", "repair", "truncation"),
+    "storetools": ("inspect", "verify", "pending_timers", "repair", "truncation"),
     "broker": (
         "json_bodies",
         "wait_limits",

@@ -273,11 +273,12 @@ class BrokerService(LoggedService):
         )
         store, root = self.store, self.settings.store.store_path_root_dir
         home = self.settings.broker.rocketmq_home or ""
+        has_timers = self.settings.store.timer_wheel_enable
         log_recovery(
             self._log,
             root,
             store.recovered,
-            [*store.report, *not_taken_over(self._files, root, home)],
+            [*store.report, *not_taken_over(self._files, root, home, has_timers)],
         )
         self._reactor.callWhenRunning(self._start)
 

@@ -31,6 +31,7 @@ from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
+from rocketbroker.storetools.pending_timers import PendingTimers
 
 #: An exclusive lock of byte 0, as the Linux kernel takes it.
 _FIRST_BYTE: Final = struct.Struct(
@@ -134,6 +135,8 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     total = inspect.count(reader, inspect.topics(reader))
     for row in inspect.queues(reader, watched(total)):
         rows.add("queue", row)
+    for row in PendingTimers(reader).rows():
+        rows.add("timers", row)
     finish(rows, reader, report_gaps(reader, inspect.topics(reader)))
 
 
@@ -206,7 +209,11 @@ def store_cat(
     output: str,
     commit_log: str | None,
 ) -> None:
-    """Print the messages of TOPIC, queue by queue."""
+    """Print the messages of TOPIC, queue by queue.
+
+    Of the topic of timers (rmq_sys_wheel_timer) also where each belongs, when it is
+    due, and whether it still waits.
+    """
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     found = inspect.queue_ids(reader, topic)
     if not found or (queue is not None and queue not in found):
@@ -214,6 +221,7 @@ def store_cat(
     rows = printing(output)
     is_faulty = False
     chosen = found if queue is None else [queue]
+    timers = PendingTimers(reader)
     total = sum(inspect.between(reader, topic, one, first, until) for one in chosen)
     passed = watched(total, sys.stdout)
     for queue_id in chosen:
@@ -223,7 +231,7 @@ def store_cat(
                 is_faulty = True
                 print(f"rocketbroker: {message}", file=sys.stderr)
                 continue
-            rows.add("message", message_row(message, body))
+            rows.add("message", {**message_row(message, body), **timers.more(message)})
     finish(rows, reader, is_faulty)
 
 

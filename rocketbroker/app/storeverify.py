@@ -26,6 +26,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.reader.takeover import not_taken_over
+from rocketbroker.storetools.pending_timers import PendingTimers
 from rocketbroker.storetools.verify.check import Check
 from rocketbroker.storetools.verify.report import Fault, Remark
 
@@ -94,7 +95,7 @@ def store_verify(
     Progress goes to standard error. Flipped bits are not found where there is no
     checksum, as in times and properties. The index is checked if the store was
     stopped cleanly and the index has the size of the settings. A remark is no fault:
-    it may be right or wrong, or a broker does not take it over yet, such as timers.
+    it may be right or wrong, or a broker does not take it over yet, such as ACL.
     It does not change the exit status.
 
     The rate in the summary is bytes of the log by the time of the whole check.
@@ -123,7 +124,7 @@ def store_verify(
     progress = of_bytes(check.expected_bytes())
     others = 0
     try:
-        for fault in wrong_settings(reader):
+        for fault in (*wrong_settings(reader), *PendingTimers(reader).faults()):
             others += 1
             report(fault)
         check.run()
@@ -131,7 +132,8 @@ def store_verify(
         # The faults found so far are printed.
         rows.close()
         raise
-    for text in not_taken_over(files, root, os.environ.get("ROCKETMQ_HOME", "")):
+    home, has_timers = os.environ.get("ROCKETMQ_HOME", ""), options.timer_wheel_enable
+    for text in not_taken_over(files, root, home, has_timers):
         rows.add("remark", remark_row(Remark(root, 0, text)))
     for remark in check.remarks:
         rows.add("remark", remark_row(remark))

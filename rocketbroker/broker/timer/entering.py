@@ -120,6 +120,8 @@ class Entering:
         window = MAX_WINDOW * clock.timers.precision_ms
         if self._services.is_on(DELIVER_TIMERS) and clock.read_ms + window < write_ms:
             return False
+        # A slave's log may have been cut; the master's goes on from there.
+        clock.queue_offset = min(clock.queue_offset, queue.max_offset)
         clock.queue_offset = max(clock.queue_offset, queue.min_offset)
         return clock.queue_offset < min(queue.max_offset, self._limit())
 

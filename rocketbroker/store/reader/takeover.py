@@ -37,14 +37,18 @@ REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
 _TIMER_OFFSET: Final = slice(16, 24)
 
 
-def not_taken_over(files: IFiles, root: str, home: str = "") -> list[str]:
+def not_taken_over(
+    files: IFiles, root: str, home: str = "", has_timers: bool = True
+) -> list[str]:
     """I{Blocking.} Sentences about what is not served.
 
     @param root: the directory of the store.
     @param home: ROCKETMQ_HOME, where rules of ACL 1.0 are; empty if it is not known.
+    @param has_timers: timerWheelEnable.
     """
     found: list[str] = []
-    parts = _timers(files, root), _pop(files, root), _mappings(files, root)
+    timers = iter(()) if has_timers else _timers(files, root)
+    parts = timers, _pop(files, root), _mappings(files, root)
     for part in (*parts, _acl(files, root, home)):
         # A directory that cannot be read is reported elsewhere.
         with contextlib.suppress(OSError, StoreError):
@@ -70,7 +74,7 @@ def _timers(files: IFiles, root: str) -> Iterator[str]:
     if waiting > 0 or behind > 0:
         yield (
             f"{max(waiting, 0) + max(behind, 0)} timer messages wait for their time "
-            f"(topic {TIMER_TOPIC}); timers are not served yet, so they are not "
+            f"(topic {TIMER_TOPIC}); timerWheelEnable is false, so they are not "
             "delivered."
         )
 

@@ -10,7 +10,7 @@ C{docs/facts/transaction-timer-pop.md} B3, B8.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
@@ -155,20 +155,7 @@ class TimerLog:
             without a unit ends the chain.
         @raise OSError: the disk refuses.
         """
-        found: list[Unit] = []
-        data, begin = b"", 0
-        while last >= 0 and len(found) < most:
-            if not begin <= last <= begin + len(data) - SIZE:
-                segment = last - last % self.size
-                begin = max(segment, last + SIZE - _PART)
-                data = self.read(begin, last + SIZE - begin)
-            unit = decode(data, last - begin)
-            if unit is None:
-                return found, NONE
-            found.append(unit)
-            # An older one stands further in front, else the chain would be a ring.
-            last = unit.previous if unit.previous < last else NONE
-        return found, last
+        return chain(self.read, self.size, last, most)
 
     def scan(self, position: int) -> Iterator[tuple[int, bytes]]:
         """I{Blocking.} Whole units from a position on, up to the first place where no
@@ -243,6 +230,29 @@ class TimerLog:
         self._open_files.drop(path)
         self._files.remove(path)
         return 1
+
+
+def chain(
+    read: Callable[[int, int], bytes], segment_size: int, last: int, most: int
+) -> tuple[list[Unit], int]:
+    """I{Blocking if cold.} See L{TimerLog.chain}.
+
+    @param read: given a position and a number of bytes, these bytes of one segment.
+    """
+    found: list[Unit] = []
+    data, begin = b"", 0
+    while last >= 0 and len(found) < most:
+        if not begin <= last <= begin + len(data) - SIZE:
+            segment = last - last % segment_size
+            begin = max(segment, last + SIZE - _PART)
+            data = read(begin, last + SIZE - begin)
+        unit = decode(data, last - begin)
+        if unit is None:
+            return found, NONE
+        found.append(unit)
+        # An older one stands further in front, else the chain would be a ring.
+        last = unit.previous if unit.previous < last else NONE
+    return found, last
 
 
 def units_in(data: bytes) -> int:

@@ -15,6 +15,8 @@ from tests.store.stores import ROOT, opened, put
 class TakeoverTests(SynchronousTestCase):
     """A store with ordinary messages."""
 
+    has_timers = True
+
     def setUp(self) -> None:
         """Make it."""
         self.disk = MemoryDisk()
@@ -52,7 +54,7 @@ class TakeoverTests(SynchronousTestCase):
 
     def sentences(self, home: str = "") -> list[str]:
         """What is reported."""
-        return not_taken_over(self.disk, ROOT, home)
+        return not_taken_over(self.disk, ROOT, home, self.has_timers)
 
     def test_nothing(self) -> None:
         """Nothing is reported of a store in which nothing waits, nor of an empty
@@ -61,10 +63,13 @@ class TakeoverTests(SynchronousTestCase):
         self.assertEqual(not_taken_over(MemoryDisk(), ROOT), [])
 
     def test_timers(self) -> None:
-        """Timer messages count that are in the wheel, and those that are not yet."""
+        """Where timers are switched off timer messages count that are in the wheel, and
+        those that are not yet."""
         self.write("config/timercheck", self.timer_check(1))
         metrics = {"timingCount": {"T": {"count": 5}, "U": {"count": 0}}}
         self.write("config/timermetrics", json.dumps(metrics).encode())
+        self.assertEqual(self.sentences(), [])
+        self.has_timers = False
         (message,) = self.sentences()
         self.assertIn("7 timer messages", message)
 
@@ -102,5 +107,6 @@ class TakeoverTests(SynchronousTestCase):
         for name in ("topicQueueMapping.json", "consumerOffset.json", "timermetrics"):
             self.write(f"config/{name}", b"\xff{")
         self.write("config/timercheck", b"\1")
+        self.has_timers = False
         messages = self.sentences()
         self.assertEqual(len(messages), 2)
