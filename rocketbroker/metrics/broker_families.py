@@ -44,6 +44,7 @@ from rocketbroker.metrics.store_families import (
     add_store,
     first_store_time,
 )
+from rocketbroker.metrics.timers import add_timers
 from rocketbroker.metrics.transactions import add_transactions
 from rocketbroker.records.names import (
     SCHEDULE_CONSUMER,
@@ -168,6 +169,8 @@ class BrokerFamilies:
             yield from add_transactions(samples, broker.transactions)
         if options.enable_pop_metrics:
             yield from add_pops(samples, broker.pop, self._wall_ms())
+        if options.enable_message_store_metrics:
+            yield from add_timers(samples, broker.timers)
         if options.enable_request_metrics:
             yield from add_sent_back(samples, broker.send_back)
             yield from self._add_pulls(samples)
