@@ -10,7 +10,7 @@ C{docs/facts/broker.md} 16.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
@@ -45,6 +45,19 @@ BROADCAST: Final = "@broadcast"
 FEW: Final = 500
 
 
+class OffsetWatcher(Protocol):
+    """Who goes by offsets, and has to know of more than commits."""
+
+    def offset_reset(self, group: str, topic: str, queue_id: int) -> None:
+        """A group is to go on elsewhere in a queue."""
+
+    def offsets_forgotten(self, is_gone: Callable[[str, str], bool]) -> None:
+        """The offsets of some groups and topics are gone.
+
+        @param is_gone: whether those of a group in a topic are.
+        """
+
+
 @final
 class OffsetTable:
     """Consumer offsets (kept), pull offsets and pending resets (in memory only).
@@ -76,6 +89,11 @@ class OffsetTable:
         self._stale = self._texts.stale
         self._pull_offsets: Offsets = {}
         self.resets: pending_resets.Resets = {}
+        self._watchers: list[OffsetWatcher] = []
+
+    def watch(self, watcher: OffsetWatcher) -> None:
+        """Tell somebody who goes by these offsets when they are moved or forgotten."""
+        self._watchers.append(watcher)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
@@ -151,6 +169,8 @@ class OffsetTable:
                 offset
             )
         self.commit(group, topic, queue_id, offset)
+        for watcher in self._watchers:
+            watcher.offset_reset(group, topic, queue_id)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         """Whether a reset is pending, so that commits are refused."""
@@ -224,6 +244,8 @@ class OffsetTable:
         """Forget all that is known of a group's progress."""
         for table in (self._offsets, self._pull_offsets, self.resets):
             self._forget(table, 1, group)
+        for watcher in self._watchers:
+            watcher.offsets_forgotten(lambda its, topic: its == group)
 
     def forget_topic(self, topic: str) -> None:
         """Forget the progress of all groups in a topic.
@@ -234,6 +256,8 @@ class OffsetTable:
         """
         for table in (self._offsets, self._pull_offsets, self.resets):
             self._forget(table, 0, topic)
+        for watcher in self._watchers:
+            watcher.offsets_forgotten(lambda group, its: its == topic)
 
     def _forget(self, table: dict[str, Any], part: int, name: str) -> None:
         for key in [key for key in table if name in key]:

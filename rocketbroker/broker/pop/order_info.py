@@ -232,6 +232,11 @@ class OrderInfo:
         if self._given.pop(place, None) is not None:
             self.is_changed = True
 
+    def forget_all(self, is_gone: Callable[[str, str], bool]) -> None:
+        """Forget groups and topics that are gone."""
+        for place in [place for place in self._given if is_gone(*place[:2])]:
+            self.forget(place)
+
     def clean(self, is_there: Callable[[str, str, int], bool]) -> None:
         """Forget what was not used for a day, and what is gone.
 

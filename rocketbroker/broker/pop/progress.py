@@ -177,22 +177,23 @@ class PopProgress:
             line.held.clear()
         self.clear_in_flight(place)
 
-    def forget_unused(
-        self, seconds: float, is_there: Callable[[str, str], bool]
-    ) -> None:
-        """Forget what was not used for so long, and what is gone.
-
-        @param is_there: whether a group and a topic still are.
-        """
+    def forget_unused(self, seconds: float) -> None:
+        """Forget the lines that were not used for so long."""
         oldest = self._seconds() - seconds
         for place, line in list(self._lines.items()):
-            group, topic, _ = place
-            unused = not line.held and not line.is_busy and line.used_s < oldest
-            if unused or not is_there(group, topic):
+            if not line.held and not line.is_busy and line.used_s < oldest:
                 del self._lines[place]
-        for key in list(self._in_flight):
-            if not is_there(*key):
-                del self._in_flight[key]
+
+    def forget_all(self, is_gone: Callable[[str, str], bool]) -> None:
+        """Forget groups and topics that are gone.
+
+        @param is_gone: whether a group or a topic is.
+        """
+        for place, line in self._lines.items():
+            if is_gone(*place[:2]):
+                line.held.clear()
+        for key in [key for key in self._in_flight if is_gone(*key)]:
+            del self._in_flight[key]
 
     # Messages in flight.
 

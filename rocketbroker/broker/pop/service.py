@@ -133,6 +133,7 @@ class Pops:
         self._make_acks()
         self._make_looking()
         self._make_reviving(timer, group_commit, host)
+        offsets.watch(self)
 
     def _make_popping(self, pull_checks: PullChecks) -> None:
         """What gives messages out."""
@@ -263,6 +264,16 @@ class Pops:
         """Request 200056: there are no records in a key-value store to be moved."""
         return response_to(request)
 
+    def offset_reset(self, group: str, topic: str, queue_id: int) -> None:
+        """A group is to go on elsewhere: one that waits may do so now."""
+        self.pops.wake(topic, group, queue_id)
+        self.notified.wake(topic, group, queue_id)
+
+    def offsets_forgotten(self, is_gone: Callable[[str, str], bool]) -> None:
+        """Groups or topics are gone: what comes under their names begins anew."""
+        self.progress.forget_all(is_gone)
+        self.order.forget_all(is_gone)
+
     def arrived(self, arrival: Arrival) -> None:
         """Messages came into a queue: those that wait for them may go on."""
         self.pops.arrived(arrival)
@@ -290,13 +301,7 @@ class Pops:
         self.scans[bisect_left(SCAN_BOUNDS, took_ms)] += 1
         if self._seconds() - self._cleaned > UNUSED_SECONDS:
             self._cleaned = self._seconds()
-            self.progress.forget_unused(UNUSED_SECONDS, self._is_there)
-
-    def _is_there(self, group: str, topic: str) -> bool:
-        return (
-            self._topics.config(topic) is not None
-            and self._groups.config(group) is not None
-        )
+            self.progress.forget_unused(UNUSED_SECONDS)
 
     def _has_queue(self, group: str, topic: str, queue_id: int) -> bool:
         config = self._topics.config(topic)

@@ -130,6 +130,35 @@ class PopTests(PopCase):
         self.assertEqual(self.popped(), [b"b", b"c"])
         self.assertEqual(self.popped(), [])
 
+    def test_resetWakes(self) -> None:
+        """One that waits gets what the reset is for."""
+        self.send("a", "b")
+        self.popped()
+        waiting = self.wait()
+        self.rig.offsets.reset("G", "T", 0, 1)
+        self.rig.batcher.flush()
+        self.assertEqual(self.answers(waiting), [[b"b"]])
+
+    def test_newTopic(self) -> None:
+        """A topic of the same name as one that was deleted is consumed from its
+        beginning, in order or not."""
+        self.send("a", "b", "c")
+        self.popped()
+        self.popped(consumerGroup="H", order="true")
+        self.rig.ask(215, {"topic": "T"})
+        self.rig.topic("T", 1)
+        self.send("x")
+        self.assertEqual(self.popped(), [b"x"])
+        self.assertEqual(self.popped(consumerGroup="H", order="true"), [b"x"])
+        self.assertEqual(self.rig.broker.pop.progress.in_flight("G", "T", 0), 1)
+
+    def test_newGroup(self) -> None:
+        """So is a group whose offsets were deleted with it."""
+        self.send("a")
+        self.popped()
+        self.rig.ask(207, {"groupName": "G", "cleanOffset": "true"})
+        self.assertEqual(self.popped(), [b"a"])
+
     def test_beyondTheEnd(self) -> None:
         """A group whose offset is beyond its queue goes on at the end."""
         self.send("a", "b")
