@@ -60,6 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "wait_limits",
         "background_work",
         "waiting_requests",
+        "roles",
         "services",
         "running_settings",
         "json_table",

@@ -29,6 +29,7 @@ from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.slave_progress import SlaveProgress
+from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import (
     CLIENTS,
     DIAGNOSIS,
@@ -42,7 +43,6 @@ from rocketbroker.broker.services import (
     SLOW_GROUPS,
     STATISTICS,
     WATERMARKS,
-    Role,
 )
 from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.broker.wait_limits import wait_limits

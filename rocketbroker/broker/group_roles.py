@@ -26,15 +26,9 @@ from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.pre_online import MasterWay, PreOnline, SlaveWay
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.broker.replicas.timer_checkpoint import TimerCheckpoint
+from rocketbroker.broker.roles import Role, role_of, starts_isolated
 from rocketbroker.broker.schedule.escape_delays import EscapeDelays
-from rocketbroker.broker.services import (
-    HEARTBEATS,
-    MEMBERS,
-    PRE_ONLINE,
-    Role,
-    role_of,
-    starts_isolated,
-)
+from rocketbroker.broker.services import HEARTBEATS, MEMBERS, PRE_ONLINE
 from rocketbroker.broker.timer.outlet import EscapeOutlet
 from rocketbroker.broker.transaction.escape_halves import EscapeHalves
 from rocketbroker.remoting.interfaces import IResponderTable

@@ -13,7 +13,7 @@ from typing import Final
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.replicas.ha_status import SYNC_MASTER
-from rocketbroker.broker.services import Role
+from rocketbroker.broker.roles import Role
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.replication.interfaces import IReplica
 

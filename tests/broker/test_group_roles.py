@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.services import Role
+from rocketbroker.broker.roles import Role
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.nameserver.nameserver import NameServer

@@ -10,22 +10,20 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker import services
 from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.roles import ACTING, MASTERS, Role
 from rocketbroker.broker.services import (
-    ACTING,
     CHECKS,
     CLEANING,
     DELIVER_TIMERS,
     DELIVERY,
     FINDINGS,
     MARKS,
-    MASTERS,
     MASTERS_END,
     METADATA_SYNC,
     POP_PROGRESS,
     REGISTRATION,
     REVIVE,
     TIMER_SYNC,
-    Role,
     Service,
     Services,
 )

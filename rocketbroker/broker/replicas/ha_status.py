@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Final, final
 
 from rocketbroker.broker.json_bodies import with_body
-from rocketbroker.broker.services import SLAVES, Services
+from rocketbroker.broker.roles import SLAVES
+from rocketbroker.broker.services import Services
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.replication.interfaces import IMasterLink, IReplica, IReplicaServer

@@ -27,12 +27,12 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import (
     DELIVER_TIMERS,
     ENTER_TIMERS,
     ESCAPE_TIMERS,
     FLUSH_TIMERS,
-    Role,
     Services,
 )
 from rocketbroker.broker.stats.rates import Rates

@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.replicas.ha_status import HaStatus
-from rocketbroker.broker.services import Role
+from rocketbroker.broker.roles import Role
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.testing.master_link import ScriptedLink

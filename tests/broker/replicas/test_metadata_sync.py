@@ -7,7 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.metadata.message_request_mode import RequestMode
 from rocketbroker.broker.registration.masters import Master
-from rocketbroker.broker.services import METADATA_SYNC, Role
+from rocketbroker.broker.roles import Role
+from rocketbroker.broker.services import METADATA_SYNC
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 from rocketbroker.wire.command import Command

@@ -15,7 +15,7 @@ from rocketbroker.broker.replicas.pre_online import (
     SlaveWay,
 )
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
-from rocketbroker.broker.services import starts_isolated
+from rocketbroker.broker.roles import starts_isolated
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
