@@ -62,7 +62,7 @@ def bodies(count: int) -> list[bytes]:
     chance = random.Random(7)
     found = []
     for _ in range(count):
-        parts = []
+        parts: list[str] = []
         size = chance.randrange(250, 350)
         while sum(map(len, parts)) + len(parts) < size:
             number = chance.randrange(10**6)

@@ -37,15 +37,15 @@ class IgnoredTests(SynchronousTestCase):
             lines.append(formatEvent(event))
 
         log = Logger(observer=observe)
-        options = BrokerOptions(forward_timeout=5, pop_polling_size=7)
-        keys = ["popPollingSize", "forwardTimeout", "regionId"]
+        options = BrokerOptions(forward_timeout=5, transfer_msg_by_heap=False)
+        keys = ["transferMsgByHeap", "forwardTimeout", "regionId"]
         log_ignored(log, ["color"], keys, [options])
         self.assertEqual(
             lines,
             [
                 "The setting color is not known here.",
-                "These settings have no effect here: forwardTimeout, popPollingSize "
-                "(docs/settings.rst).",
+                "These settings have no effect here: forwardTimeout, "
+                "transferMsgByHeap (docs/settings.rst).",
             ],
         )
         log_ignored(log, [], ["regionId"], [options])

@@ -60,6 +60,6 @@ class EffectTests(SynchronousTestCase):
         """A setting without effect is named if it differs from the default."""
         self.assertIn("forwardTimeout", keys_without_effect(BrokerOptions))
         options = BrokerOptions(forward_timeout=5, region_id="x", acl_enable=True)
-        given = ["forwardTimeout", "regionId", "aclEnable", "popPollingSize"]
+        given = ["forwardTimeout", "regionId", "aclEnable", "highSpeedMode"]
         self.assertEqual(ignored(given, [options]), ["forwardTimeout"])
         self.assertEqual(ignored([], [options]), [])

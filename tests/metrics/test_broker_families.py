@@ -457,10 +457,11 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketmq_send_to_dlq_messages_total", **labels), 1)
 
     def test_bound(self) -> None:
-        """Beyond rocketbrokerMaxMetricSamples series of topics and groups are left out,
-        those of sizes first, and counted; totals are there."""
+        """Beyond rocketbrokerMaxMetricSamples series of topics, groups and queues are
+        left out, those of sizes first, and counted; totals are there."""
         left_out = "rocketbroker_metric_samples_left_out"
-        for most, missing in ((100_000, 0), (9, 9), (8, 10)):
+        # Of 25 samples two are for each of the eight revive queues.
+        for most, missing in ((100_000, 0), (25, 9), (9, 25), (8, 26)):
             self.begin(rocketbrokerMaxMetricSamples=str(most))
             self.send(10)
             self.broker.scheduler.dispatch()

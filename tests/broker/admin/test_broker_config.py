@@ -88,16 +88,18 @@ class BrokerConfigTests(SynchronousTestCase):
         """The log says who changed what, where it is kept, and what has no effect."""
         lines = logged(
             lambda: self.rig.ask(
-                25, {}, b"brokerPermission=4\npopPollingSize=7\nregionId=DefaultRegion"
+                25,
+                {},
+                b"brokerPermission=4\ncommercialBaseCount=7\nregionId=DefaultRegion",
             )
         )
         self.assertEqual(
             lines,
             [
-                "These settings have no effect here: popPollingSize "
+                "These settings have no effect here: commercialBaseCount "
                 "(docs/settings.rst).",
                 "10.0.0.2:4711 changed settings: brokerPermission=4 (was 6), "
-                f"popPollingSize=7 (was 1024); kept in {PATH}.",
+                f"commercialBaseCount=7 (was 1); kept in {PATH}.",
             ],
         )
 

@@ -45,6 +45,7 @@ SendMessageRequestHeader producerGroup:S! topic:S! defaultTopic:S!
  reconsumeTimes:I unitMode:B batch:B maxReconsumeTimes:I +topic
 SendMessageRequestHeaderV2 a:S! b:S! c:S! d:I! e:I! f:I! g:L! h:I! i:S j:I k:B l:I m:B
  n:S +topic
+RecallMessageRequestHeader producerGroup:S topic:S! recallHandle:S! +topic
 ReplyMessageRequestHeader producerGroup:S! topic:S! defaultTopic:S!
  defaultTopicQueueNums:I! queueId:I! sysFlag:I! bornTimestamp:L! flag:I! properties:S
  reconsumeTimes:I unitMode:B bornHost:S! storeHost:S! storeTimestamp:L! +topic
