@@ -301,10 +301,16 @@ class Puller:
                     continue
                 failures = 0
                 piece = pieces.popleft()
-                if not piece.start < pulled.next_offset <= piece.until:
+                if pulled.next_offset <= piece.start:
                     raise RemoteProtocolError(
                         f"asked for offsets {piece.start} to {piece.until}, got up to "
                         f"{pulled.next_offset}"
+                    )
+                if pulled.next_offset > piece.until:
+                    # A broker passes over damaged messages, and gives as many as were
+                    # asked for of those behind.
+                    pulled = pulled._replace(
+                        next_offset=piece.until, data=_before(pulled.data, piece.until)
                     )
                 self._adapt(piece, pulled, pieces)
                 start = pulled.next_offset

@@ -51,6 +51,9 @@ LOCAL: Final = {
 #: An error of ours at the end of a worker's trace.
 OWN: Final = re.compile(r"^(?:\w+: )*rocketbroker\.[\w.]+: (.+)$", re.MULTILINE)
 
+#: An exception of Java, or what caused it: the first line of py4j says nothing.
+JAVAS: Final = re.compile(r"^(?:: |Caused by: )[\w.$]+: (\S.*)$", re.MULTILINE)
+
 #: Any error of a worker, behind its trace.
 WORKERS: Final = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+([\w.]+: .+)"
@@ -196,5 +199,6 @@ def reason(error: BaseException) -> str:
     found = OWN.findall(text) or WORKERS.findall(text)
     if found:
         return str(found[-1]).strip()
+    found = JAVAS.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return found[-1] if found else lines[0] if lines else type(error).__name__

@@ -48,6 +48,7 @@ class MemoryBroker:
     @ivar offsets: of groups.
     @ivar faults: what goes wrong with the next requests, one each.
     @ivar most: how many messages a pull brings at most.
+    @ivar damaged: topic, queue and offset of messages that it passes over.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,6 +58,7 @@ class MemoryBroker:
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.faults: list[Fault] = []
         self.most = 32
+        self.damaged: set[tuple[str, int, int]] = set()
         self.status = 0
         self.sends: list[Command] = []
         self.created: list[dict[str, str]] = []
@@ -154,6 +156,8 @@ class MemoryBroker:
                 if len(found) == most:
                     break
                 following += 1
+                if (*key, following - 1) in self.damaged:
+                    continue
                 if wanted in ("*", record.decode(data).tags or ""):
                     found.append(data)
             code = ResponseCode.SUCCESS

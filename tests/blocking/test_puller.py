@@ -217,6 +217,14 @@ class ReadTests(PullerTestCase):
         self.assertIn("150 is wanted", str(caught.exception))
         self.assertAlmostEqual(self.cluster.machine.now, before + 0.4)
 
+    def test_passedOver(self) -> None:
+        """If the broker passes over a message, what it gives behind is not doubled."""
+        self.broker.damaged = {("T", 0, 53), ("T", 0, 60)}
+        whole = [n for n in range(50, 150) if n not in (53, 60)]
+        for in_flight in (1, 4):
+            puller = Puller(self.client, max_messages=4, in_flight=in_flight)
+            self.assertEqual(self.offsets(puller, 50, 150), whole)
+
     def test_filtered(self) -> None:
         """With an expression only what matches comes, from the same range."""
         for gives in (1, 2, 32):

@@ -43,6 +43,10 @@ class ReasonTests(SynchronousTestCase):
     def test_other(self) -> None:
         """Of anything else the first line."""
         self.assertEqual(reason(Exception("\n one \n two")), "one")
+        text = "An error occurred while calling z:x.\n: java.lang.X: it broke\n\tat y\n"
+        self.assertEqual(reason(Exception(text)), "it broke")
+        text += "Caused by: org.apache.spark.Y$Z: a disk is full\n\tat z"
+        self.assertEqual(reason(Exception(text)), "a disk is full")
         self.assertEqual(reason(ValueError()), "ValueError")
 
 
