@@ -212,10 +212,14 @@ class Rig:
         return self.ask(25, {}, "".join(lines).encode())
 
     def append(
-        self, body: bytes = b"body", wait: bool = True, properties: bytes = b""
+        self,
+        body: bytes = b"body",
+        wait: bool = True,
+        properties: bytes = b"",
+        queue_id: int = 0,
     ) -> Draft:
-        """Append a message to queue 0 of topic T, past the intake."""
-        queue = self.store.queue("T", 0)
+        """Append a message to a queue of topic T, past the intake."""
+        queue = self.store.queue("T", queue_id)
         draft = Draft(queue, body, properties, 0, 0, 0, HOST, 0, 0, None, wait=wait)
         self.store.append([draft])
         assert draft.status == PUT_OK, draft.status

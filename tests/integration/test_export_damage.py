@@ -160,8 +160,9 @@ class TopicTests(Case):
             client.create_topic("Fewer", queues=2)
             while len(client.routes.view("Fewer", refresh=True).read) > 2:
                 time.sleep(0.1)
-        self.assertEqual(self.export(root, **words, **self.live), DATA_LOSS)
+        status = self.export(root, **words, **self.live)
         said = self.out.getvalue()
+        self.assertEqual(status, DATA_LOSS, said)
         self.assertIn("Fewer has 20 messages in queues that cannot be read now", said)
         self.assertEqual(self.export(root, **words, **self.offline), DONE)
         history = read_history(open_storage(str(root)))

@@ -83,13 +83,20 @@ class MessageQueries:
         table.register(RequestCode.VIEW_MESSAGE_BY_ID, self.view_message)
 
     def _queue(self, topic: str, queue_id: int) -> IQueue | None:
-        """The queue if the topic has it; none is made for one that it has not."""
+        """The queue if the topic has it; none is made for one that it has not.
+
+        A topic that was given fewer queues still has what is in the others, and whoever
+        looks for messages that nobody can pull any more asks for their ends.
+        """
         config = self._topics.config(topic)
         if config is None:
             return None
+        self._dispatch()
         if 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
-            self._dispatch()
             return self._store.queue(topic, queue_id)
+        for queue in self._store.queues():
+            if (queue.topic, queue.queue_id) == (topic, queue_id):
+                return queue
         return None
 
     def query(self, connection: IConnection, request: Command) -> Answer:

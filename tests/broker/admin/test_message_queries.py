@@ -61,6 +61,12 @@ class QueryTests(SynchronousTestCase):
             self.assertEqual(self.offset(SEARCH, topic, queue_id, timestamp="1"), 0)
         self.assertEqual(len(self.rig.store.queues()), before)
 
+    def test_fewerQueues(self) -> None:
+        """A queue that its topic no longer has still has ends."""
+        self.rig.append(b"x", queue_id=3)
+        self.rig.topic("T", 2)
+        self.assertEqual((self.offset(MIN, "T", 3), self.offset(MAX, "T", 3)), (0, 1))
+
     def test_search(self) -> None:
         """The first message stored at or after a time, or the last at or before it."""
         for ms, boundary, offset in (
