@@ -55,6 +55,9 @@ COMMAND = [sys.executable, "-m", "rocketbroker.app.command"]
 ROLES = ("driver", "jvm", "worker", "group")
 MOMENTS = ("planning", "half written", "before the commit", "after the commit")
 
+#: A message has about 200 bytes in the log, so that there are four files or more.
+FILE_BYTES = 50
+
 #: So many commands at most bring an export to its end.
 ATTEMPTS = 6
 
@@ -99,8 +102,11 @@ class Export:
     @ivar bytes: of each file of the undisturbed export its digest.
     """
 
-    def __init__(self, cluster: Cluster, folder: Path, dice: random.Random) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, dice: random.Random, file_size: int
+    ) -> None:
         self._cluster = cluster
+        self._file_size = file_size
         self._folder = folder
         self._dice = dice
         self.bytes: dict[str, str] = {}
@@ -114,6 +120,7 @@ class Export:
     def begin(self, root: Path) -> subprocess.Popen[bytes]:
         """Start a command."""
         words = [TOPIC, *self.source(), "--to", str(root), "--cores", "2"]
+        words += ["--file-size", str(self._file_size)]
         with open(self._folder / "command.log", "ab") as log:
             return subprocess.Popen(
                 [*COMMAND, "export", "run", *words],
@@ -277,7 +284,7 @@ def main() -> int:
     try:
         cluster.start()
         fill(cluster.names, count)
-        export = Export(cluster, cluster.folder, dice)
+        export = Export(cluster, cluster.folder, dice, count * FILE_BYTES)
         export.undisturbed()
         print(f"{count:,} messages in {len(export.bytes)} files", flush=True)
         for number in range(4 if given.quick else given.runs):
