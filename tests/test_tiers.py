@@ -289,15 +289,15 @@ class TierTests(SynchronousTestCase):
 
     def test_exportAndSparkOfTheStore(self) -> None:
         """Exports see of the store nothing but its reader."""
-        allowed = {"rocketbroker.store", "rocketbroker.store.reader.directory"}
+        reader = "rocketbroker.store.reader"
         wrong = [
             name
             for package, _, names in modules()
             if package in ("ranges", "arrow", "spark", "export")
             for name in names
             if name.startswith("rocketbroker.store")
-            and name not in allowed
-            and not name.startswith("rocketbroker.store.reader.directory.")
+            and name not in ("rocketbroker.store", reader)
+            and not name.startswith(f"{reader}.")
         ]
         self.assertEqual(wrong, [])
 

@@ -19,6 +19,7 @@ C{pyarrow.RecordBatchReader}: it can be read once, and reads as it is asked.
   - L{reading<rocketbroker.arrow.reading>}: a range, read exactly.
   - L{checking<rocketbroker.arrow.checking>}: records where a queue says, seen to be
     what they must be.
+  - L{unwrapping<rocketbroker.arrow.unwrapping>}: batches as the messages in them.
   - L{layout<rocketbroker.arrow.layout>}: where everything stands in many records.
   - L{gathering<rocketbroker.arrow.gathering>}: pieces of a buffer as Arrow arrays.
   - L{properties<rocketbroker.arrow.properties>}: the properties of many messages.

@@ -20,11 +20,9 @@ import pyarrow as pa
 
 from rocketbroker.arrow.columns import COMPRESSED, Columns, Rows, arrow_schema
 from rocketbroker.arrow.layout import CUTS, Layout
-from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression
 from rocketbroker.records.malformed import Malformed
 
-INNER_BATCH: Final = 0x80
 KIND: Final = 0x700
 KIND_SHIFT: Final = 8
 
@@ -58,15 +56,8 @@ class Decoder:
     def batches(self, layout: Layout) -> Iterator[Any]:
         """The records as batches, one unless compressed bodies become very large.
 
-        @raise ConfigurationError: one holds several messages, as those of topics with
-            batch queues do: the ranges of offsets that splits have would give some of
-            them twice.
+        @param layout: records of one message each.
         """
-        if layout.size and (layout.front["sys_flag"] & INNER_BATCH).any():
-            raise ConfigurationError(
-                "a topic with batch queues (queue.type=BatchCQ) cannot be read: its "
-                "records hold several messages each"
-            )
         for part, plain in self._parts(layout):
             rows = Rows(part, plain, self._broker)
             arrays = [column.make(rows) for column in self._columns.values()]

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from rocketbroker.arrow.checking import opened
 from rocketbroker.arrow.columns import NATIVE, chosen
 from rocketbroker.arrow.decoding import Decoder
 from rocketbroker.arrow.layout import EMPTY, Layout, lay_out
+from rocketbroker.arrow.unwrapping import unwrapped
 from rocketbroker.ranges.origins import EVERYTHING, DataLoss, Origin
 from rocketbroker.ranges.ranges import Queue, Range
 
@@ -50,8 +53,13 @@ def fingerprint_of(layout: Layout, row: int, broker: str) -> Fingerprint:
 def first_messages(origin: Origin, wanted: Range) -> Layout:
     """The first messages of a range, as many as come at once."""
     for piece, layout in opened(origin.pieces(wanted, EVERYTHING)):
+        if layout is None and not piece.lost and piece.records:
+            layout = lay_out(piece.records)
         if layout is not None:
-            return layout
-        if not piece.lost and piece.records:
-            return lay_out(piece.records)
+            whole = unwrapped(layout)
+            if whole is layout:
+                return layout
+            # A batch may begin before the range.
+            offsets = whole.front["queue_offset"]
+            return whole.rows(int(np.searchsorted(offsets, wanted.start)), whole.size)
     return EMPTY

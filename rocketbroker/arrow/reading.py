@@ -21,6 +21,7 @@ import numpy as np
 
 from rocketbroker.arrow.checking import opened
 from rocketbroker.arrow.layout import CUTS, Layout, lay_out, window
+from rocketbroker.arrow.unwrapping import unwrapped
 from rocketbroker.errors import PullOffsetMoved, RemoteProtocolError, RocketbrokerError
 from rocketbroker.filtering.sql import compiled
 from rocketbroker.ranges.options import ReadOptions
@@ -133,6 +134,7 @@ class RangeReader:
 
     def _seen(self, layout: Layout, start: int, until: int) -> Iterator[Layout]:
         """The records of these offsets, seen to be what they must be."""
+        layout = unwrapped(layout)
         if self._multi:
             layout = self._numbered(layout, start, until)
         offsets = layout.front["queue_offset"].astype(np.int64)

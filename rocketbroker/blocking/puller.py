@@ -84,7 +84,8 @@ class Chunk(NamedTuple):
     @ivar start: the offset where they begin.
     @ivar until: where the next chunk begins.
     @ivar data: the records, one after the other: of an unfiltered read,
-        C{until - start} of them.
+        C{until - start} of them; of a topic with batch queues, the batches with these
+        messages, whose first and last may have others, too.
     """
 
     start: int
@@ -308,7 +309,7 @@ class Puller:
                     )
                 if pulled.next_offset > piece.until:
                     # A broker passes over damaged messages, and gives as many as were
-                    # asked for of those behind.
+                    # asked for of those behind; or the last batch goes on there.
                     pulled = pulled._replace(
                         next_offset=piece.until, data=_before(pulled.data, piece.until)
                     )

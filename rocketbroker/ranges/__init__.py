@@ -8,7 +8,8 @@
 - L{narrowing<rocketbroker.ranges.narrowing>}: ranges made smaller by conditions.
 - L{ranges<rocketbroker.ranges.ranges>}: offset ranges, cut into splits.
 - L{origins<rocketbroker.ranges.origins>}: where messages come from:
-  L{network<rocketbroker.ranges.network>} or L{offline<rocketbroker.ranges.offline>}.
+  L{network<rocketbroker.ranges.network>} or L{offline<rocketbroker.ranges.offline>};
+  L{batch_queues<rocketbroker.ranges.batch_queues>}: queues of batches in a store.
 - L{patience<rocketbroker.ranges.patience>}: with brokers that restart.
 - L{open_origins<rocketbroker.ranges.open_origins>}: opening them, once per process.
 """

@@ -1,7 +1,8 @@
 # -*- test-case-name: tests.ranges.test_offline -*-
 """Messages out of a store's files, without a broker or beside one.
 
-The files do not say what their broker is called; option C{brokerName} does.
+The files do not say what their broker is called; option C{brokerName} does. Of a topic
+with batch queues, pieces hold whole batches (L{rocketbroker.ranges.batch_queues}).
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from rocketbroker.store.reader.directory import StoreReader
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from rocketbroker.ranges.batch_queues import BatchQueue
+
+#: The directory of batch queues in a store.
+BATCHES: Final = "batchconsumequeue"
 
 #: An entry of a queue, as in C{docs/facts/store.md} 7.1.
 ENTRY: Final = [("position", ">i8"), ("size", ">i4"), ("tag_code", ">i8")]
@@ -52,19 +58,23 @@ class StoreOrigin:
         self._step = step
         self._files = Disk() if files is None else files
         self._reader = StoreReader(self._files, options.store)
+        self._batches: dict[Queue, BatchQueue | None] = {}
 
     def topics(self) -> list[str]:
         """See L{Origin.topics}; one is named after the broker."""
+        reader = self._reader
         return sorted(
             topic
-            for topic in self._reader.topics()
+            for topic in {*reader.topics(), *reader.topics(BATCHES)}
             if topic != self._options.broker_name and not is_system_topic(topic)
         )
 
     def queues(self, topic: str) -> list[Queue]:
         """See L{Origin.queues}."""
         broker = self._options.broker_name
-        found = [Queue(topic, broker, each) for each in self._reader.queues(topic)]
+        reader = self._reader
+        ids = {*reader.queues(topic), *reader.queues(topic, BATCHES)}
+        found = [Queue(topic, broker, each) for each in sorted(ids)]
         if not found:
             raise TopicNotExist(f"{self._options.store} holds no queue of {topic}")
         return found
@@ -79,6 +89,9 @@ class StoreOrigin:
 
     def bounds(self, queue: Queue) -> tuple[int, int]:
         """See L{Origin.bounds}."""
+        batches = self._batch_queue(queue)
+        if batches is not None:
+            return batches.bounds()
         topic, queue_id = queue.topic, queue.queue_id
         return (
             self._reader.min_offset(topic, queue_id),
@@ -87,6 +100,9 @@ class StoreOrigin:
 
     def offset_at(self, queue: Queue, ms: int) -> int:
         """See L{Origin.offset_at}."""
+        batches = self._batch_queue(queue)
+        if batches is not None:
+            return batches.offset_at(ms)
         return self._reader.offset_by_time(queue.topic, queue.queue_id, ms)
 
     def group_offset(self, queue: Queue, group: str) -> int | None:
@@ -104,6 +120,7 @@ class StoreOrigin:
             # Messages came since the files were opened.
             self._reader.close()
             self._reader = StoreReader(self._files, self._options.store)
+            self._batches.clear()
             first, end = self.bounds(queue)
         position = wanted.start
         if position < first:
@@ -127,6 +144,10 @@ class StoreOrigin:
 
     def _one_by_one(self, queue: Queue, position: int, until: int) -> Iterator[Piece]:
         """Each record looked at by itself."""
+        batches = self._batch_queue(queue)
+        if batches is not None:
+            yield from batches.one_by_one(position, until)
+            return
         while position < until:
             try:
                 found = self._reader.read(
@@ -139,30 +160,40 @@ class StoreOrigin:
             yield Piece(b"".join(found.records), position, found.next_offset, "")
             position = found.next_offset
 
+    def _batch_queue(self, queue: Queue) -> BatchQueue | None:
+        """A queue if it is a batch queue."""
+        topic, queue_id = queue.topic, queue.queue_id
+        if queue not in self._batches:
+            from rocketbroker.ranges.batch_queues import BatchQueue
+
+            reader = self._reader
+            has_batches = queue_id in reader.queues(topic, BATCHES)
+            ordinary = not has_batches or queue_id in reader.queues(topic)
+            self._batches[queue] = (
+                None if ordinary else BatchQueue(reader, topic, queue_id)
+            )
+        return self._batches[queue]
+
     def _gathered(self, queue: Queue, start: int, until: int) -> Piece | None:
         """Many records at once; None if their entries or the log are not as usual."""
         import numpy as np
 
-        topic, queue_id = queue.topic, queue.queue_id
-        count, before = min(until - start, ENTRIES), b""
-        try:
-            if start > self._reader.min_offset(topic, queue_id):
-                before = self._reader.entry_bytes(topic, queue_id, start - 1, 1)
-            data = self._reader.entry_bytes(topic, queue_id, start, count)
-        except StoreError:
+        batches = self._batch_queue(queue)
+        if batches is None:
+            found = self._entries(queue, start, until)
+            if found is None:
+                return None
+            positions, sizes = found
+            untils = np.arange(start + 1, start + 1 + len(positions))
+        elif batches.base_behind(start) != start:
             return None
-        entries = np.frombuffer(data, ENTRY)
-        positions = entries["position"].astype(np.int64)
-        sizes = entries["size"].astype(np.int32)
+        else:
+            positions, sizes, untils = batches.units(start, until, ENTRIES)
         ends = positions + sizes
-        if (
-            not len(entries)
-            or (sizes <= 0).any()
-            or (positions[1:] < ends[:-1]).any()
-            or (np.frombuffer(before, ENTRY)["position"] == positions[0]).any()
-        ):
+        if (sizes <= 0).any() or (positions[1:] < ends[:-1]).any():
             return None
         starts, places = spans(positions, ends, self._reader.log.size)
+        used = len(starts)
         if starts[-1] + sizes[-1] > self._step:
             used = int(np.searchsorted(starts + sizes, self._step, "right"))
             used = max(1, used)
@@ -176,7 +207,7 @@ class StoreOrigin:
             ]
         except StoreError:
             return None
-        until = start + len(starts)
+        until = int(untils[used - 1])
         return Piece(
             parts[0] if len(parts) == 1 else b"".join(parts),
             start,
@@ -189,6 +220,30 @@ class StoreOrigin:
                 lambda: self._one_by_one(queue, start, until),
             ),
         )
+
+    def _entries(
+        self, queue: Queue, start: int, until: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]] | None:
+        """Where the entries of an ordinary queue say that records are, and how large
+        these are; None if they are not as usual."""
+        import numpy as np
+
+        topic, queue_id = queue.topic, queue.queue_id
+        count, before = min(until - start, ENTRIES), b""
+        try:
+            if start > self._reader.min_offset(topic, queue_id):
+                before = self._reader.entry_bytes(topic, queue_id, start - 1, 1)
+            data = self._reader.entry_bytes(topic, queue_id, start, count)
+        except StoreError:
+            return None
+        entries = np.frombuffer(data, ENTRY)
+        positions = entries["position"].astype(np.int64)
+        if (
+            not len(entries)
+            or (np.frombuffer(before, ENTRY)["position"] == positions[0]).any()
+        ):
+            return None
+        return positions, entries["size"].astype(np.int32)
 
     def close(self) -> None:
         """See L{Origin.close}."""

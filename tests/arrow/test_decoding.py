@@ -13,7 +13,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.arrow.columns import KAFKA, LEAST_MS, MAX_MS, NATIVE, Columns, chosen
 from rocketbroker.arrow.decoding import Decoder
 from rocketbroker.arrow.layout import lay_out, starts_one_by_one
-from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, hosts, record
 from rocketbroker.records.malformed import Malformed
 from tests.examples import examples
@@ -208,23 +207,15 @@ class LayoutTests(SynchronousTestCase):
     @examples()
     @given(records, st.data())
     def test_mutated(self, one: bytes, data: Any) -> None:
-        """A changed byte gives rows or L{Malformed}, or an inner batch, and nothing
-        else."""
+        """A changed byte gives rows or L{Malformed}, and nothing else."""
         place = data.draw(st.integers(0, len(one) - 1))
         broken = bytearray(stored(1) + one + stored(2))
         broken[len(stored(1)) + place] ^= data.draw(st.integers(1, 255))
         try:
             rows = decode(bytes(broken))
-        except (Malformed, ConfigurationError):
+        except Malformed:
             return
         self.assertTrue(rows)
-
-    def test_innerBatch(self) -> None:
-        """A record of several messages is refused: a range of offsets may begin within
-        it."""
-        both = stored(0) + stored(1, sys_flag=0xC0)
-        error = self.assertRaises(ConfigurationError, decode, both)
-        self.assertIn("batch queues", str(error))
 
     def test_rows(self) -> None:
         """Some rows of a layout decode as if they were alone."""

@@ -20,8 +20,9 @@ from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.files.disk import Disk
 from rocketbroker.ranges.options import ReadOptions
 from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.records.batches import encode
 from rocketbroker.testing.files import MemoryDisk
-from tests.ranges.messages import START_MS
+from tests.ranges.messages import START_MS, stored
 from tests.ranges.origins import MemoryOrigin
 
 QUEUE = Queue("T", "b", 0)
@@ -69,6 +70,22 @@ class CopyTests(SynchronousTestCase):
         self.assertEqual((row["decodeErrors"], part["holes"]), (0, []))
         size = os.stat(os.path.join(self.root, TASK.path)).st_size
         self.assertEqual(row["bytes"], size)
+
+    def test_batches(self) -> None:
+        """Messages of a batch are rows like others, also if a file begins within it;
+        rows and digests are those of the same messages alone."""
+        task = attrs.evolve(TASK, wanted=(Range(QUEUE, 7, 13),))
+        plain = self.copy(task)
+        parts = [(0, b"%d" % n, b"TAGS\1t\2") for n in range(5, 10)]
+        batch = stored(5, encode(parts), sys_flag=0xC0)
+        self.origin.records = dict.fromkeys(range(5, 10), batch)
+        found = self.copy(attrs.evolve(task, path="T/dt=1/hour=2/y.zstd.parquet"))
+        for name in ("rows", "bodyDigest"):
+            self.assertEqual(found[name], plain[name])
+        (one,), (other,) = plain["ranges"], found["ranges"]
+        self.assertEqual(one["queueDigest"], other["queueDigest"])
+        table = pq.read_table(os.path.join(self.folder, "y.zstd.parquet"))
+        self.assertEqual(table.column("queueOffset").to_pylist(), [*range(7, 13)])
 
     def test_columns(self) -> None:
         """A file has the columns that were chosen, and those that checks need."""

@@ -23,9 +23,13 @@ BATCHES = RequestCode.SEND_BATCH_MESSAGE
 
 
 class Asker:
-    """Requests to the broker that is up, on one connection."""
+    """Requests to the broker that is up, on one connection.
+
+    @ivar cluster: the broker's.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
         connections = Connections(Settings(cluster.names))
         self.connection = connections.to(cluster.address)
         self.close = connections.close

@@ -11,6 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.arrow import read
 from rocketbroker.blocking import connect
 from rocketbroker.ranges.patience import NoAnswer
+from rocketbroker.records.batches import encode_part
+from tests.integration.asker import BATCHES, Asker
 from tests.integration.servers import Cluster, environment
 
 TOPIC = "queried"
@@ -44,6 +46,33 @@ class ArrowTests(SynchronousTestCase):
                 "select keys[1], body from messages order by cast(body as text)::int"
             ).fetchall()
             self.assertEqual(found, [(f"k{n}", b"%d" % n) for n in range(COUNT)])
+
+    def test_batchQueues(self) -> None:
+        """Messages of a topic with batch queues come one by one, live and from files:
+        those of batches, and those that are alone."""
+        ask = Asker(self.cluster)
+        self.addCleanup(ask.close)
+        ask.create("batches", "+queue.type=BatchCQ")
+        ask.send("batches", "UNIQ_KEY\1alone\2", b"0")
+        for start in range(1, 400, 7):
+            parts = [
+                encode_part(0, b"%d" % n, b"TAGS\1t%d\2" % (n % 3))
+                for n in range(start, start + 7)
+            ]
+            ask.send("batches", f"UNIQ_KEY\1{start}\2", b"".join(parts), BATCHES)
+        wanted = [b"%d" % number for number in range(400)]
+        for words in (
+            {"name_server": self.cluster.names},
+            {"name_server": self.cluster.names, "pull_batch_size": 3},
+            {"store": self.cluster.store},
+        ):
+            table = read("batches", **words).read_all()
+            self.assertEqual(table.column("body").to_pylist(), wanted)
+            self.assertEqual(table.column("queueOffset").to_pylist(), [*range(400)])
+            part = read("batches", tags="t1", columns=["body"], **words).read_all()
+            self.assertEqual(part.column("body").to_pylist(), wanted[1::3])
+        flags = {flag & 0xC0 for flag in table.column("sysFlag").to_pylist()}
+        self.assertEqual(flags, {0, 0xC0})
 
     def test_gone(self) -> None:
         """What goes wrong on the way is our error, in one sentence."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.arrow import read
 from rocketbroker.records.batches import encode_part
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
@@ -168,6 +169,11 @@ class QueueHandOverTests(SynchronousTestCase):
                     self.assertEqual(offsets, list(range(count)), topic)
         self.read_late(ask, count)
         self.find(ask, count)
+        cluster = ask.cluster
+        for words in ({"name_server": cluster.names}, {"store": cluster.store}):
+            table = read(PACKS, columns=["queueOffset", "body"], **words).read_all()
+            self.assertEqual(table.column("body").to_pylist(), all_of_them)
+            self.assertEqual(table.column("queueOffset").to_pylist(), [*range(count)])
 
     def read_late(self, ask: Asker, count: int) -> None:
         """What has waited is there: once, or, as long as nobody has written down that

@@ -11,9 +11,12 @@ from rocketbroker.ranges.options import ReadOptions
 from rocketbroker.ranges.origins import EVERYTHING, DataLoss, Origin
 from rocketbroker.ranges.patience import NoAnswer
 from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.records.batches import encode
 from rocketbroker.testing.scripted import answer
+from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from tests.blocking.cluster import NAME_SERVERS, Fault, MemoryCluster, hang_up
+from tests.ranges.messages import stored
 
 QUEUE = Queue("T", "b1", 0)
 
@@ -50,6 +53,35 @@ class NetworkTests(SynchronousTestCase):
         """Let the oldest messages expire."""
         del self.broker.queues["T", 0][:count]
         self.broker.first["T", 0] = count
+
+    def test_batches(self) -> None:
+        """Pulls from a batch queue bring whole batches, whichever of their messages
+        they ask for; each message comes once."""
+
+        def pulled(command: Command) -> Command | None:
+            ext = command.ext or {}
+            if command.code != RequestCode.PULL_MESSAGE:
+                return None
+            first = int(ext["queueOffset"]) // 5
+            until = first + 1 + int(ext["maxMsgNums"]) // 5
+            records = [
+                stored(
+                    number * 5,
+                    encode([(0, b"%d" % each, b"") for each in range(5)]),
+                    sys_flag=0xC0,
+                )
+                for number in range(first, until)
+            ]
+            fields = {"nextBeginOffset": str(until * 5)}
+            fields |= {"minOffset": "0", "maxOffset": "200"}
+            return answer(0, fields, b"".join(records))
+
+        self.broker.faults = [pulled] * 1000
+        for start, until in ((0, 200), (7, 133), (8, 9)):
+            for batch_size in (1, 7, 1024):
+                self.options = ReadOptions(topics=("T",), pull_batch_size=batch_size)
+                self.origin = NetworkOrigin(self.options, self.cluster.client)
+                self.assertEqual(self.offsets(start, until), [*range(start, until)])
 
     def test_queues(self) -> None:
         """Queues and their bounds come from brokers."""
