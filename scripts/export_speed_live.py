@@ -1,4 +1,9 @@
-"""Row of scripts/export_speed.py: the export's tasks reading from a running broker."""
+"""Row of scripts/export_speed.py: the export's tasks reading from a running broker.
+
+It gets the messages by sends, so that it serves what it has written itself: what a
+broker of ours finds in its store at its start it checks record by record, once it is
+read.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message, SendResult
+from rocketbroker.blocking.pipeline import Limits, Pipeline
+from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
 from scripts.benchmark import Kit
-from scripts.export_speed_parts import PROCESSES, QUEUES, TOPIC, Source, copy_task
+from scripts.export_speed_parts import (
+    PROCESSES,
+    QUEUES,
+    TOPIC,
+    Source,
+    copy_task,
+    letters,
+)
 from scripts.scale_load import Figure, cpu
 from tests.integration.servers import Cluster, free_base
 
@@ -20,6 +35,9 @@ if TYPE_CHECKING:
 
 #: What the tasks have to reach where the broker has a core.
 LIVE_BAR = 250_000.0
+
+#: The status of a send that was stored.
+SENT = 0
 
 #: Pulls may bring much: of ours, and of RocketMQ's.
 LARGE = {"rocketbrokerMaxPullMessages": 4096, "rocketbrokerMaxPullBytes": 4 << 20}
@@ -39,8 +57,8 @@ class Broker(NamedTuple):
 
 @contextlib.contextmanager
 def ours(measure: Measure) -> Iterator[Broker]:
-    """Ours, on the store."""
-    store = measure.store
+    """Ours."""
+    store = measure.folder / "ours"
     places = {"storePathRootDir": store, "storePathCommitLog": store / "commitlog"}
     cluster = Cluster(**places, **LARGE)
     try:
@@ -53,17 +71,39 @@ def ours(measure: Measure) -> Iterator[Broker]:
 
 @contextlib.contextmanager
 def java(measure: Measure, path: str) -> Iterator[Broker]:
-    """Java's, on the same store."""
+    """Java's."""
     kit, base = Kit(path, 0), free_base()
     with contextlib.ExitStack() as stack:
         home = f"--home={measure.folder}/names"
         stack.enter_context(kit.serving("namesrv", f"--port={base}", home))
         words = [f"--namesrv=127.0.0.1:{base}", f"--port={base + 10}"]
-        words += [f"--store={measure.store}", "--heap=1g"]
+        words += [f"--store={measure.folder}/java", "--heap=1g"]
         for key, value in LARGE_OF_JAVA.items():
             words += ["-s", f"{key}={value}"]
         pid = stack.enter_context(kit.serving("broker", *words))
         yield Broker(f"127.0.0.1:{base}", pid)
+
+
+def check(result: SendResult) -> None:
+    """See that a send was stored."""
+    if result.status != SENT:
+        raise RuntimeError(f"a send has status {result.status}")
+
+
+def send(work: tuple[str, int, int]) -> None:
+    """Send the messages of one queue.
+
+    @param work: the name server, the number of messages in all, that of the queue.
+    """
+    names, count, queue_id = work
+    with Client(Settings(names)) as client:
+        queue = next(each for each in client.queues(TOPIC) if each[2] == queue_id)
+        limits = Limits(batch_bytes=1 << 16)
+        pipeline = Pipeline(Producer(client), limits, check)
+        for each in letters(range(queue_id, count, QUEUES)):
+            message = Message(TOPIC, each.body, each.tag, [each.key], each.properties)
+            pipeline.add(message, queue)
+        pipeline.finish()
 
 
 def live_rows(measure: Measure, kit: str | None) -> Iterator[Figure | str]:
@@ -85,6 +125,8 @@ def broker_rows(
     source = Source(name_server=broker.names)
     context = multiprocessing.get_context("spawn")
     with context.Pool(PROCESSES) as pool:
+        work = [(broker.names, measure.count, number) for number in range(QUEUES)]
+        pool.map(send, work, 1)
         for number in range(measure.rounds + 1):
             before = cpu(broker.pid)
             rate, used = measure.carry_out(pool, copy_task, source)

@@ -12,7 +12,7 @@ import functools
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,34 +71,45 @@ def bodies(count: int) -> list[bytes]:
     return found
 
 
+class Letter(NamedTuple):
+    """A message, before it is sent."""
+
+    body: bytes
+    tag: str
+    key: str
+    properties: dict[str, str]
+
+
+def letters(numbers: Iterable[int]) -> Iterator[Letter]:
+    """The messages of these numbers."""
+    texts = bodies(4096)
+    for number in numbers:
+        yield Letter(
+            texts[number * 31 % len(texts)],
+            TAGS[number % len(TAGS)],
+            f"k{number}",
+            {"region": f"eu-{number % 5}", "tenant": str(number % 97)},
+        )
+
+
 def drafts(count: int, places: Sequence[Any]) -> Iterator[list[Draft]]:
     """The messages of a topic, as a store takes them; queues in turn."""
-    texts = bodies(4096)
-    codes = [tag_code(tag) for tag in TAGS]
+    codes = {tag: tag_code(tag) for tag in TAGS}
     now_ms = time.time_ns() // 1_000_000
-    for start in range(0, count, APPEND):
-        found = []
-        for number in range(start, min(start + APPEND, count)):
-            which = number % len(TAGS)
-            known = (
-                f"region\1eu-{number % 5}\2tenant\1{number % 97}\2"
-                f"UNIQ_KEY\1{number:032X}\2CLUSTER\1DefaultCluster\2"
-                f"WAIT\1true\2KEYS\1k{number}\2TAGS\1{TAGS[which]}\2"
-            ).encode()
-            found.append(
-                Draft(
-                    places[number % len(places)],
-                    texts[number * 31 % len(texts)],
-                    known,
-                    0,
-                    0,
-                    now_ms,
-                    HOST,
-                    0,
-                    codes[which],
-                    None,
-                )
-            )
+    found: list[Draft] = []
+    for number, each in enumerate(letters(range(count))):
+        own = "".join(f"{name}\1{text}\2" for name, text in each.properties.items())
+        known = (
+            f"{own}UNIQ_KEY\1{number:032X}\2CLUSTER\1DefaultCluster\2"
+            f"WAIT\1true\2KEYS\1{each.key}\2TAGS\1{each.tag}\2"
+        ).encode()
+        place, code = places[number % len(places)], codes[each.tag]
+        words = (0, 0, now_ms, HOST, 0, code, None)
+        found.append(Draft(place, each.body, known, *words))
+        if len(found) == APPEND:
+            yield found
+            found = []
+    if found:
         yield found
 
 
