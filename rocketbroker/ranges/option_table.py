@@ -400,6 +400,9 @@ Options of reads
 Names are taken in any case. An option that is not known is refused with the list of
 those that are, a value that makes no sense with one sentence.
 
+``rocketbroker.arrow.read`` takes the options of batch reads by names as Python has them
+(``starting_offsets``), but those that share out a read among tasks.
+
 """
 
 
