@@ -361,7 +361,7 @@ def export_report(
     """
     from rocketbroker.export.lags import lags
     from rocketbroker.export.planning import TARGET_BYTES
-    from rocketbroker.export.report import PAGE, Subject, page
+    from rocketbroker.export.report.page import PAGE, Subject, page
     from rocketbroker.export.verify import check_manifest
     from rocketbroker.ranges.open_origins import open_origin
 

@@ -22,10 +22,7 @@
 - L{history<rocketbroker.export.history>}: the ledger for those who only look.
 - L{verify<rocketbroker.export.verify>}: whether files and source are what it says.
 - L{lags<rocketbroker.export.lags>}: how far it is behind.
-- L{report<rocketbroker.export.report>}: all of it as a page, by
-  L{figures<rocketbroker.export.figures>}, L{charts<rocketbroker.export.charts>},
-  L{snippets<rocketbroker.export.snippets>}, L{markup<rocketbroker.export.markup>} and a
-  L{style sheet<rocketbroker.export.report_style>}.
+- L{report<rocketbroker.export.report>}: all of it as a page.
 - L{follow<rocketbroker.export.follow>}: runs as messages come, by
   L{process_jobs<rocketbroker.export.process_jobs>}, without Spark.
 - L{jsonlines<rocketbroker.export.jsonlines>}: how it goes, for programs.

@@ -21,7 +21,7 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.plans import FileTask, Plan, file_path, read_plan
-from rocketbroker.export.snippets import snippets
+from rocketbroker.export.report.snippets import snippets
 from rocketbroker.ranges.ranges import Range
 from tests.integration.s3server import running_s3
 from tests.integration.servers import ROOT, Cluster, environment

@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 import duckdb
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.export.snippets import snippets
+from rocketbroker.export.report.snippets import snippets
 from tests.export.worlds import ONE, ZERO, World
 
 

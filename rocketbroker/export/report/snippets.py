@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.export.test_snippets -*-
+# -*- test-case-name: tests.export.report.test_snippets -*-
 """Programs that read an export, as they stand in reports; pure.
 
 Each is whole: it can be pasted and run. They use only columns that every file has.

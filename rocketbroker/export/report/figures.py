@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.export.test_figures -*-
+# -*- test-case-name: tests.export.report.test_figures -*-
 """What a report shows, counted from a ledger; bounded, however long the ledger is.
 
 A ledger of years has thousands of commits, hours and queues. People see no more than a

@@ -1,9 +1,9 @@
-# -*- test-case-name: tests.export.test_report -*-
+# -*- test-case-name: tests.export.report.test_page -*-
 """An export as one page of HTML: for people who want to see that it is whole.
 
-All that the page needs is in it: it can be sent by mail and opened anywhere. Its parts
-stand in L{figures<rocketbroker.export.figures>} as numbers; here they become words,
-tables and L{charts<rocketbroker.export.charts>}.
+All that the page needs is in it: it can be sent by mail and opened anywhere. What it
+shows are the numbers of L{figures<rocketbroker.export.report.figures>}; here they
+become words, tables and L{charts<rocketbroker.export.report.charts>}.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from typing import Any, Final
 
 import attrs
 
-from rocketbroker.export.charts import Bar, bar_chart, short, span_bar
-from rocketbroker.export.figures import (
+from rocketbroker.export.history import History
+from rocketbroker.export.lags import Lag
+from rocketbroker.export.plans import HOUR_MS
+from rocketbroker.export.report.charts import Bar, bar_chart, short, span_bar
+from rocketbroker.export.report.figures import (
     MAX_LINES,
     MIB,
     SIZES,
@@ -30,9 +33,7 @@ from rocketbroker.export.figures import (
     topic_states,
     undecodable,
 )
-from rocketbroker.export.history import History
-from rocketbroker.export.lags import Lag
-from rocketbroker.export.markup import (
+from rocketbroker.export.report.markup import (
     Markup,
     bytes_text,
     count_of,
@@ -42,10 +43,10 @@ from rocketbroker.export.markup import (
     section,
     span_text,
     table,
+    whole_or_short,
 )
-from rocketbroker.export.plans import HOUR_MS
-from rocketbroker.export.report_style import STYLE
-from rocketbroker.export.snippets import snippets
+from rocketbroker.export.report.snippets import snippets
+from rocketbroker.export.report.style import STYLE
 from rocketbroker.export.verify import Fault
 
 #: Where the page goes unless a file is named.
@@ -139,8 +140,8 @@ def header(subject: Subject, lines: Sequence[QueueLine]) -> str:
     last = history.commits[-1] if history.commits else None
     newest = max((line.state.last_ms for line in lines), default=-1)
     cards = [
-        ("messages", f"{sum(line.state.rows for line in lines):,}"),
-        ("missing", f"{sum(line.missing for line in lines):,}"),
+        ("messages", whole_or_short(sum(line.state.rows for line in lines))),
+        ("missing", whole_or_short(sum(line.missing for line in lines))),
         ("topics / queues", f"{len(history.topics):,} / {len(lines):,}"),
         ("files", f"{sum(len(each.files) for each in history.commits):,}"),
         ("size", bytes_text(sum(each.bytes for each in history.commits))),
@@ -149,7 +150,7 @@ def header(subject: Subject, lines: Sequence[QueueLine]) -> str:
     if subject.lags is not None:
         behind = sum(lag.behind for lag in subject.lags)
         slowest = max((lag.behind_ms or 0 for lag in subject.lags), default=0)
-        cards.append((f"behind, up to {span_text(slowest)}", f"{behind:,}"))
+        cards.append((f"behind, up to {span_text(slowest)}", whole_or_short(behind)))
     found = "".join(
         f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>"
         for name, value in cards

@@ -6,7 +6,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.export.figures import (
+from rocketbroker.export.history import Gap
+from rocketbroker.export.lags import Lag
+from rocketbroker.export.plans import HOUR_MS
+from rocketbroker.export.report.figures import (
     MAX_BARS,
     MIB,
     following_hour,
@@ -20,11 +23,8 @@ from rocketbroker.export.figures import (
     topic_states,
     undecodable,
 )
-from rocketbroker.export.history import Gap
-from rocketbroker.export.lags import Lag
-from rocketbroker.export.plans import HOUR_MS
 from rocketbroker.ranges.ranges import Range
-from tests.export.ledgers import (
+from tests.export.report.ledgers import (
     START_MS,
     commit,
     data_file,

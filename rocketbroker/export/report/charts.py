@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.export.test_charts -*-
+# -*- test-case-name: tests.export.report.test_charts -*-
 """Charts as inline SVG: no script, no font and no picture from elsewhere; pure.
 
 Colours and sizes of letters are in the page's style sheet, by class.
@@ -25,11 +25,9 @@ ABOVE: Final = 14
 #: Lines for the eye behind the bars.
 GRID_LINES: Final = 4
 
-#: So many bars have names below.
-MAX_NAMES: Final = 12
-
-#: The last name ends here: it does not run out of the drawing.
-LAST_NAME: Final = WIDTH - 34
+#: How wide a letter of a name is, about, and the room between two names.
+LETTER: Final = 7
+BETWEEN: Final = 14
 
 #: No bar is wider: two bars in a chart are still bars.
 MAX_BAR_WIDTH: Final = 72
@@ -100,14 +98,14 @@ def bar_chart(
         parts.append(f'<text class="y" x="{LEFT - 8}" y="{y}" dy="4">{text}</text>')
     room = (WIDTH - LEFT) / max(1, len(bars))
     width = min(MAX_BAR_WIDTH, room * 0.8)
-    every = max(1, math.ceil(len(bars) / MAX_NAMES))
+    name_width = LETTER * max((len(bar.name) for bar in bars), default=1)
+    every = max(1, math.ceil((name_width + BETWEEN) / room))
     for place, bar in enumerate(bars):
         middle = LEFT + (place + 0.5) * room
         parts.append(one_bar(bar, middle - width / 2, width, base, scale))
-        if place % every == 0:
+        if place % every == 0 and middle + name_width / 2 <= WIDTH:
             parts.append(
-                f'<text class="x" x="{number(min(middle, LAST_NAME))}" '
-                f'y="{HEIGHT - 8}">'
+                f'<text class="x" x="{number(middle)}" y="{HEIGHT - 8}">'
                 f"{escape(bar.name)}</text>"
             )
     if mark is not None:

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.export.test_report -*-
+# -*- test-case-name: tests.export.report.test_page -*-
 """Pieces of a report's page: numbers for people, tables and sections; pure."""
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ import datetime
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from rocketbroker.export.figures import MAX_LINES
+from rocketbroker.export.report.charts import short
+from rocketbroker.export.report.figures import MAX_LINES
 
 
 def moment(ms: int) -> str:
@@ -25,6 +26,11 @@ def bytes_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:,.1f} TiB"
+
+
+def whole_or_short(value: int) -> str:
+    """A number with all its digits, if they are not more than seven."""
+    return f"{value:,}" if value < 10_000_000 else short(value)
 
 
 def span_text(ms: int | None) -> str:

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.export.test_report -*-
+# -*- test-case-name: tests.export.report.test_page -*-
 """The style sheet of reports: for screens and for paper."""
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ p { margin: 6px 0; }
   font-weight: 600; border-left: 6px solid; background: #fff; }
 .good { color: var(--green); } .warn { color: #8a5a00; } .bad { color: var(--red); }
 .cards { display: grid; gap: 12px;
-  grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(126px, 1fr)); }
 .cards div { background: #fff; border: 1px solid var(--rule); border-radius: 8px;
-  padding: 12px 14px; }
-.cards b { display: block; font-size: 20px; font-weight: 650;
+  padding: 11px 12px; }
+.cards b { display: block; font-size: 18px; font-weight: 650;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 .cards span { color: var(--soft); font-size: 13px; }
 section { background: #fff; border: 1px solid var(--rule); border-radius: 8px;

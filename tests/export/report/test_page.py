@@ -11,11 +11,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import Gap, History, Pending
 from rocketbroker.export.lags import Lag
-from rocketbroker.export.markup import bytes_text, span_text
-from rocketbroker.export.report import Subject, page
+from rocketbroker.export.report.markup import bytes_text, span_text
+from rocketbroker.export.report.page import Subject, page
 from rocketbroker.export.verify import Fault, check_manifest
 from rocketbroker.ranges.ranges import Range
-from tests.export.ledgers import (
+from tests.export.report.ledgers import (
     START_MS,
     commit,
     data_file,

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.export.report -*-
+"""Tests of rocketbroker.export.report."""
