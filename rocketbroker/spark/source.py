@@ -111,9 +111,14 @@ class RocketMQReader(DataSourceReader):
         found = splits(ranges, least, self.options.max_records)
         return [SplitPartition(split) for split in found]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """See C{DataSourceReader.read}: yields Arrow record batches."""
-        return read_split(self.options, self.columns, partition.value)
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+        """See C{DataSourceReader.read}: yields Arrow record batches.
+
+        @param partition: None, or one without a value, where there are none: PySpark
+            4.0 makes the former, later ones the latter.
+        """
+        split = None if partition is None else partition.value
+        return read_split(self.options, self.columns, split)
 
 
 class PushingReader(RocketMQReader):

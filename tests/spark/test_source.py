@@ -56,6 +56,9 @@ class SourceTests(SynchronousTestCase):
             StructType().add("body", BinaryType())
         )
         self.assertEqual(list(reader.read(InputPartition(None))), [])
+        assert isinstance(reader, RocketMQReader)
+        # PySpark 4.0.
+        self.assertEqual(list(reader.read(None)), [])
 
     def test_lost(self) -> None:
         """With failOnDataLoss=record, what is gone is logged."""
