@@ -23,7 +23,7 @@ from rocketbroker.broker.admin.administration import administration, runtime_inf
 from rocketbroker.broker.environment import BrokerEnvironment, Server
 from rocketbroker.broker.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.parts import Parts
-from rocketbroker.broker.pop.revive_log import NoTimer
+from rocketbroker.broker.pop.revive_log import WheelTimer
 from rocketbroker.broker.pop.service import Pops
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.ha_status import HaStatus
@@ -131,6 +131,8 @@ class Broker(Parts):
 
     def _make_pop(self, env: BrokerEnvironment) -> Pops:
         host = host_bytes(self.settings.broker.broker_ip1, self.port)
+        timer = WheelTimer(self.timers, self.settings.store, env.wall_ms)
+        self.running.subscribe(lambda settings: timer.configure(settings.store))
         pop = Pops(
             env.clock,
             self.store,
@@ -143,7 +145,7 @@ class Broker(Parts):
             self.batcher,
             self.group_commit,
             self.scheduler,
-            NoTimer(),
+            timer,
             host,
             env.wall_ms,
             env.in_thread,

@@ -48,13 +48,13 @@ class PopFamiliesTests(PopCase):
         """How much of a revive queue is not worked off, and for how long that is."""
         self.send("a")
         (handle,) = handles(self.pop())
-        self.pass_by(10)
+        self.pass_by(29.5)
         queue = str(handle.revive_queue)
         values = self.scrape("queue_id")
         self.assertEqual(values["rocketmq_pop_revive_lag_milliseconds", queue], 1)
         latency = "rocketmq_pop_revive_latency_milliseconds"
         self.assertEqual(values[latency, queue], 0)
-        self.pass_by(21)
+        self.pass_by(1.5)
         self.assertEqual(self.scrape("queue_id")[latency, queue], 1000)
         self.pass_by(3)
         values = self.scrape("queue_id")

@@ -4,8 +4,7 @@
 They are messages of the revive topic that become visible when they are due, by the
 timer: a check point a second before its messages are, an acknowledgement when they are.
 So a reader of the revive topic always meets a check point before what acknowledges it,
-and never one that is not due. Where no timer keeps them (or they are due already) they
-are stored there at once; the reader then waits for them itself.
+and never one that is not due. What is due already is stored there at once.
 
 The properties stand in the order in which RocketMQ's map has them.
 
@@ -19,8 +18,10 @@ from collections.abc import Callable
 from typing import Final, Protocol, final
 
 from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.timer.timer_service import TimerService
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.check_points import (
     ACK_INTERVAL_MS,
     CHECK_POINT_TAG,
@@ -30,6 +31,10 @@ from rocketbroker.records.check_points import (
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.names import TIMER_TOPIC, revive_topic
 from rocketbroker.store.interfaces import Draft, IStore
+
+#: A wheel that is behind by no more than a slot and this keeps up, in ms: it looks at
+#: what is due ten times a second.
+SLACK_MS: Final = 500
 
 #: By how many groups and topics is counted, a hundred bytes each; the rest is one.
 MAX_COUNTED: Final = 65_536
@@ -53,16 +58,36 @@ class Timer(Protocol):
 
 
 @final
-class NoTimer:
-    """All is stored at once where it belongs."""
+class WheelTimer:
+    """The timer wheel keeps them.
+
+    One whose time is further ahead than the wheel takes is stored at once, and open
+    until then.
+    """
+
+    def __init__(
+        self, timers: TimerService, options: StoreOptions, wall_ms: Callable[[], int]
+    ) -> None:
+        self._timers = timers
+        self._wall_ms = wall_ms
+        self._precision_ms = timers.timers.precision_ms
+        self.configure(options)
+
+    def configure(self, options: StoreOptions) -> None:
+        """Obey these settings from now on."""
+        self._most_ms = options.timer_max_delay_sec * 1000
 
     def due_ms(self, deliver_ms: int) -> int | None:
-        """Nothing waits."""
-        return None
+        """As L{TimerMessages<rocketbroker.broker.messages.timer_messages>} has it."""
+        if not 0 < deliver_ms - self._wall_ms() <= self._most_ms:
+            return None
+        return (deliver_ms - 1) // self._precision_ms * self._precision_ms
 
     def is_behind(self) -> bool:
-        """Nothing waits."""
-        return False
+        """Whether messages wait that are due already."""
+        timers = self._timers
+        slack_ms = self._precision_ms + SLACK_MS
+        return timers.entering.behind() > 0 or timers.read_behind_ms() > slack_ms
 
 
 @final

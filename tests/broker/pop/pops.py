@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.wire.codes import RequestCode
@@ -144,6 +145,10 @@ class PopCase(SynchronousTestCase):
             **{name: str(value) for name, value in more.items()},
         }
         return self.rig.ask(ACK, ext)
+
+    def kept(self) -> list[StoredMessage]:
+        """The check points and acknowledgements that the timer keeps, or has kept."""
+        return self.rig.records(0, TIMER_TOPIC)
 
     def pass_by(self, seconds: float) -> None:
         """Let time pass, in steps in which everything gets its turn."""

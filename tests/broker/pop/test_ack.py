@@ -20,28 +20,22 @@ class AckTests(PopCase):
 
     def test_written(self) -> None:
         """An acknowledgement is a message of the revive queue of its pop, as RocketMQ
-        writes it, behind the check point."""
+        writes it, which the timer keeps behind the check point."""
         self.send("a", "b")
         answer = self.pop()
         now, queue = self.rig.wall_ms(), header_of(answer).revive_qid
         self.assertEqual(self.ack(handles(answer)[1]).code, 0)
-        point, ack = self.rig.records(queue, REVIVE_TOPIC)
-        self.assertEqual(
-            point.properties,
-            {
-                "TIMER_DELIVER_MS": str(now + 29_000),
-                "UNIQ_KEY": f"T@0@0@G@{now}@broker-a@ck",
-                "TAGS": "ck",
-            },
-        )
-        self.assertEqual(
-            ack.properties,
-            {
-                "TIMER_DELIVER_MS": str(now + 30_000),
-                "UNIQ_KEY": f"T@0@1@G@{now}@broker-a@ack",
-                "TAGS": "ack",
-            },
-        )
+        point, ack = self.kept()
+        for message, due, out, key, tag in (
+            (point, 29_000, 28_000, f"T@0@0@G@{now}@broker-a@ck", "ck"),
+            (ack, 30_000, 29_000, f"T@0@1@G@{now}@broker-a@ack", "ack"),
+        ):
+            properties = (
+                f"REAL_TOPIC\x01{REVIVE_TOPIC}\x02TIMER_DELIVER_MS\x01{now + due}\x02"
+                f"UNIQ_KEY\x01{key}\x02TAGS\x01{tag}\x02TIMER_OUT_MS\x01{now + out}"
+                f"\x02REAL_QID\x01{queue}\x02"
+            )
+            self.assertEqual(message.property_bytes, properties.encode())
         wanted = f'{{"ao":1,"bn":"broker-a","c":"G","pt":{now},"q":0,"so":0,"t":"T"}}'
         self.assertEqual(ack.body, wanted.encode())
 
@@ -127,7 +121,7 @@ class BatchTests(PopCase):
         entry = self.entry(first, "CQI=")
         assert isinstance(entry, dict)
         self.assertEqual(self.ask(entry), 0)
-        _, ack = self.rig.records(first.revive_queue, REVIVE_TOPIC)
+        _, ack = self.kept()
         self.assertIn(b'{"ao":-1,"aol":[0,3,9],', ack.body)
         self.assertEqual(ack.properties["TAGS"], "bAck")
         self.pass_by(34)
@@ -173,7 +167,7 @@ class BatchTests(PopCase):
         entry = self.entry(handle, "8A==")
         assert isinstance(entry, dict)
         self.assertEqual(self.ask(entry), 0)
-        self.assertEqual(len(self.rig.records(handle.revive_queue, REVIVE_TOPIC)), 1)
+        self.assertEqual(len(self.kept()), 1)
 
     def test_nonsense(self) -> None:
         """A body that is none is refused in words."""
