@@ -27,12 +27,11 @@ Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
-class SendFields(msgspec.Struct, gc=False):
-    """The extension fields of requests 310 and 320 that a broker looks at.
+class HotSendFields(msgspec.Struct, gc=False):
+    """The extension fields of requests 310 and 320 that a broker looks at each time.
 
-    The letters are the protocol's: b topic, c defaultTopic, d defaultTopicQueueNums,
-    e queueId, f sysFlag, g bornTimestamp, h flag, i properties, j reconsumeTimes,
-    k unitMode, m batch.
+    The letters are the protocol's: b topic, e queueId, f sysFlag, g bornTimestamp,
+    h flag, i properties, j reconsumeTimes, m batch.
     """
 
     b: str
@@ -43,6 +42,12 @@ class SendFields(msgspec.Struct, gc=False):
     i: str = ""
     j: Int32 = 0
     m: bool = False
+
+
+class SendFields(HotSendFields, gc=False):
+    """Those besides that matter when a topic is looked at anew: c defaultTopic,
+    d defaultTopicQueueNums, k unitMode."""
+
     c: str = ""
     d: Int32 = 0
     k: bool = False
@@ -51,7 +56,7 @@ class SendFields(msgspec.Struct, gc=False):
 class SendHeader(msgspec.Struct, gc=False):
     """The header of request 310 or 320."""
 
-    extFields: SendFields
+    extFields: HotSendFields
     opaque: Int32
     flag: Int32 = 0
 
