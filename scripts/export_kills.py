@@ -62,7 +62,7 @@ FILE_BYTES = 50
 ATTEMPTS = 6
 
 #: A command ends within so many seconds.
-PATIENCE = 300.0
+PATIENCE = 900.0
 
 
 class Disturbed(NamedTuple):

@@ -10,11 +10,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import read_history
 from rocketbroker.export.ledger import Ledger
+from rocketbroker.export.plans import file_path, queue_json
 from rocketbroker.export.runs import DATA_LOSS, DONE, FAILED, NOTHING_NEW
 from rocketbroker.export.verify import check_manifest
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.ranges.ranges import Queue, Range
 from tests.export.worlds import ONE, ZERO, Died, World
-from tests.ranges.messages import stored
+from tests.ranges.messages import START_MS, stored
 
 
 class PlanTests(SynchronousTestCase):
@@ -126,29 +127,38 @@ class PlanTests(SynchronousTestCase):
         self.assertEqual(self.world.run(), NOTHING_NEW)
 
     def test_oldPlan(self) -> None:
-        """A plan of version 1 is carried out."""
-        plan = self.plan()
-        ranges = plan["ranges"]
-        files = plan["files"]
-        assert isinstance(ranges, list)
-        assert isinstance(files, list)
-        for each in ranges:
-            del each["marks"]
+        """A plan of version 1, with one range in each file, is carried out."""
+        made = self.plan()["made"]
+        ranges = [Range(ZERO, 0, 20), Range(ONE, 0, 5)]
         old = {
             "version": 1,
             "number": 1,
             "topic": "T",
-            "made": plan["made"],
-            "rows": plan["rows"],
-            "ranges": ranges,
+            "made": made,
+            "rows": 25,
+            "ranges": [queue_json(each) for each in ranges],
             "lost": [],
-            "files": [{"path": file["path"], **file["ranges"][0]} for file in files],
+            "files": [
+                {"path": file_path([each], START_MS), **queue_json(each)}
+                for each in ranges
+            ],
         }
-        if all(len(file["ranges"]) == 1 for file in files):
-            text = json.dumps(old).encode("utf-8")
-            self.world.storage.put("_rocketbroker/plans/00000001.json", text)
-        self.assertEqual(self.world.run(), DONE)
-        self.assertEqual(self.world.rows(), self.world.expected())
+        world = World(self.mktemp(), {ZERO: 30, ONE: 5})
+        for name, tree in (
+            ("plans/00000001", old),
+            ("job", {"version": 1, "origin": "nameServer"}),
+        ):
+            text = json.dumps(tree).encode("utf-8")
+            world.storage.put(f"_rocketbroker/{name}.json", text)
+        self.assertEqual(world.run(), DONE)
+        self.assertEqual(world.rows(), world.expected())
+        self.assertEqual([len(self.parts(world, n)) for n in (0, 1)], [2, 1])
+        self.assertEqual(world.run(), NOTHING_NEW)
+
+    def parts(self, world: World, number: int) -> list[str]:
+        """The files of a commit."""
+        commit = read_history(world.storage).commits[number]
+        return [file.path for file in commit.files]
 
 
 class ExportTests(SynchronousTestCase):

@@ -12,7 +12,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from rocketbroker.export.api import ExportFailed, export
+from rocketbroker.export.api import ExportFailed, export, export_with
+from rocketbroker.export.spark_jobs import SessionCopying
 
 
 def main() -> None:
@@ -28,6 +29,9 @@ def main() -> None:
     found["context"] = [done.rows, done.files, done.statuses]
     done = export(spark, os.path.join(folder, "context"), **options)
     found["again"] = [done.rows, done.files, done.statuses]
+    framed = SessionCopying(spark, by_frame=True)
+    done = export_with(framed, os.path.join(folder, "frame"), 60 << 10, options)
+    found["frame"] = [done.rows, done.files, done.statuses]
     try:
         export(spark, os.path.join(folder, "none"), **{**options, "subscribe": "nope"})
     except ExportFailed as error:

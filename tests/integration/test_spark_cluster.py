@@ -62,11 +62,13 @@ class ClusterTests(SynchronousTestCase):
         found = json.loads(done.stdout.splitlines()[-1])
         self.assertEqual(found["context"][::2], [COUNT, {TOPIC: 0}])
         self.assertEqual(found["again"], [0, 0, {TOPIC: 3}])
+        self.assertEqual(found["frame"], found["context"])
         self.assertEqual(found["failed"], "there is no topic nope")
         self.assertEqual(found["alive"], 3)
         self.assertEqual(rows(root / "context"), expected(COUNT))
         digests = []
-        for name in ("command", "context"):
+        for name in ("command", "context", "frame"):
             history = read_history(open_storage(str(root / name)))
             digests.append([(file.path, file.crc) for file in history.files()])
         self.assertEqual(digests[0], digests[1])
+        self.assertEqual(digests[0], digests[2])
