@@ -60,4 +60,7 @@ def _key(topic: bytes, own: bytes, times: bytes) -> bytes | None:
     unique = find(own, b"UNIQ_KEY")
     if unique is None:
         return None
-    return b"\x02".join((topic, unique, find(own, b"TIMER_OUT_MS") or b"", times))
+    # What takes a message back has its id, and its time.
+    deletes = find(own, b"TIMER_DEL_UNIQKEY") or b""
+    out_ms = find(own, b"TIMER_OUT_MS") or b""
+    return b"\x02".join((topic, unique, out_ms, times, deletes))

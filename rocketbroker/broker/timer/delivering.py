@@ -105,7 +105,9 @@ class Delivering:
     async def _deliver_slot(self, last: int, outlet: Outlet, service: Service) -> bool:
         """Deliver all messages of a slot; whether it is over."""
         run = self._pauses.run
-        slot = DueSlot(self._store, self._clock.timers.log, last)
+        begin_ms, timers = self._clock.read_ms, self._clock.timers
+        end_ms = begin_ms + timers.precision_ms
+        slot = DueSlot(self._store, timers.log, last, begin_ms, end_ms)
         while await run(slot.walk, slot.is_walk_cold()):
             await self._pauses.rest()
             if not self._goes_on(service):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from typing import Final, final
 
-from rocketbroker.broker.messages.timer_messages import key_of
+from rocketbroker.broker.messages.timer_messages import key_of, out_ms_of
 from rocketbroker.broker.timer.outlet import Due
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import TIMER_TOPIC
@@ -49,18 +49,23 @@ class DueSlot:
     """A slot.
 
     @ivar deleted: the keys of messages that are not delivered.
-    @ivar lost: how many were gone from the commit log.
+    @ivar lost: how many were gone from the commit log, or are others by now.
     """
 
-    def __init__(self, store: IStore, log: TimerLog, last: int) -> None:
+    def __init__(
+        self, store: IStore, log: TimerLog, last: int, begin_ms: int, end_ms: int
+    ) -> None:
         """
         @param last: its newest unit.
+        @param begin_ms: its time; C{end_ms}: that of the next slot.
         """
         self.deleted: set[bytes] = set()
         self.lost = 0
         self._store = store
         self._log = log
         self._next = last
+        self._begin_ms = begin_ms
+        self._end_ms = end_ms
         self._positions = array("q")
         self._sizes = array("i")
         self._enqueued = array("q")
@@ -124,9 +129,19 @@ class DueSlot:
             if magic & (DELETE | ROLL) == DELETE:
                 continue
             message = waiting_at(self._store, position, length)
-            if message is None:
+            if message is None or not self._is_its(message, magic):
                 self.lost += 1
             elif not self.deleted or key_of(message.property_bytes) not in self.deleted:
                 size += length
                 found.append(Due(message, enqueue_ms, bool(magic & ROLL)))
         return found
+
+    def _is_its(self, message: StoredMessage, magic: int) -> bool:
+        """Whether a message is due with this slot, or later if it rolls. After a power
+        failure another one may stand in the place of what a unit of RocketMQ names."""
+        out_ms = out_ms_of(message.property_bytes)
+        if out_ms is None:
+            return False
+        if magic & ROLL:
+            return out_ms >= self._begin_ms
+        return self._begin_ms <= out_ms < self._end_ms

@@ -195,6 +195,8 @@ class Entering:
         out_ms = out_ms_of(message.property_bytes)
         if out_ms is None or not self._services.is_on(DELIVER_TIMERS):
             return True
+        if message.position in self._clock.timers.entered:
+            return True
         if find(message.property_bytes, b"TIMER_DEL_UNIQKEY") is not None:
             # It deletes nothing any more, and is not delivered either.
             return True
@@ -227,6 +229,7 @@ class Entering:
         last = found[taken - 1][1]
         if last is not None:
             self.last_store_ms, self.last_at = last.store_ms, self._seconds()
+            clock.end = max(clock.end, last.position + last.size)
         clock.queue_offset += taken
         clock.note()
         return taken

@@ -147,7 +147,9 @@ class TimerService:
             return
         store, now_ms = self._store, self._wall_ms()
         try:
-            found = self._checkpoint = self.timers.load(now_ms)
+            found = self._checkpoint = self.timers.load(
+                now_ms, store.published_position
+            )
             copies = already_delivered(store, self.timers.delivered_from)
         except OSError as error:
             raise StoreError(f"The timers cannot be read: {reason(error)}.") from error

@@ -7,7 +7,8 @@ set back, slots that were delivered are emptied, so that new messages can wait i
 RocketMQ delivers those early.
 
 What is delivered is in the commit log before it is on the disk. A checkpoint must not
-say that it was delivered before its copy is safe, else a power failure would lose it.
+say that it was delivered before its copy is safe, else a power failure would lose it,
+nor that it was entered before it is safe itself.
 So each state is kept until the log is flushed behind the copies that were made up to
 then; the newest of those is what a checkpoint says.
 
@@ -48,7 +49,8 @@ class WheelClock:
     @ivar read_ms: the next slot to be delivered.
     @ivar write_ms: slots before it are over.
     @ivar queue_offset: the next message of the timer topic to be entered.
-    @ivar end: copies of all that was delivered are before it in the commit log.
+    @ivar end: all that was entered, and the copies of all that was delivered, are
+        before it in the commit log.
     @ivar has_changed: whether more than the time has, since a checkpoint was made.
     @ivar kept: the newest state that may be written down.
     """

@@ -23,12 +23,16 @@ from rocketbroker.store.timerwheel.units import DELETE, NONE, SIZE, iterate
 from rocketbroker.store.timerwheel.wheel import Slot, Wheel
 
 
-def recover(wheel: Wheel, log: TimerLog, position: int, read_ms: int) -> int:
+def recover(
+    wheel: Wheel, log: TimerLog, position: int, read_ms: int, log_end: int
+) -> int:
     """I{Blocking.} Enter the units from a position on that the wheel does not have, and
     cut the log behind the last of them.
 
     @param position: the checkpoint's; 0 to enter all.
     @param read_ms: slots before it are not needed.
+    @param log_end: where the commit log ends: a unit of a message behind it is one that
+        a power failure has left without its message.
     @return: how many units there were.
     @raise OSError: the disk refuses.
     """
@@ -36,16 +40,16 @@ def recover(wheel: Wheel, log: TimerLog, position: int, read_ms: int) -> int:
     if start >= log.end and log.starts:
         # The checkpoint's end of the log is the end of its last segment, or a lie.
         start = log.starts[-1]
-    end, count = _enter(wheel, log, start, read_ms, None)
+    end, count = _enter(wheel, log, start, read_ms, log_end, None)
     if not count and start > log.begin and not _is_behind_unit(log, start):
         # No unit stands before it either: its grid is another one.
-        end, count = _enter(wheel, log, log.begin, read_ms, None)
+        end, count = _enter(wheel, log, log.begin, read_ms, log_end, None)
     log.cut(end)
     lost = {ms for ms, slot in wheel.used(read_ms) if slot.last >= end}
     for ms in lost:
         wheel.put(ms, Slot(NONE, NONE, 0, 0))
     if lost:
-        _enter(wheel, log, log.begin, read_ms, lost)
+        _enter(wheel, log, log.begin, read_ms, log_end, lost)
     return count
 
 
@@ -61,6 +65,7 @@ def _enter(
     log: TimerLog,
     start: int,
     read_ms: int,
+    log_end: int,
     only: Collection[int] | None,
 ) -> tuple[int, int]:
     """Enter units that their slots do not count yet.
@@ -72,7 +77,9 @@ def _enter(
     end, total = start, 0
     for first, data in log.scan(start):
         position = first
-        for _, _, magic, write_ms, delay_ms, *_ in iterate(data):
+        for _, _, magic, write_ms, delay_ms, message, *_ in iterate(data):
+            if message >= log_end:
+                return position, total + (position - first) // SIZE
             ms = write_ms + delay_ms
             if ms >= read_ms and (only is None or ms - ms % precision in only):
                 step = -1 if magic & DELETE else 1

@@ -89,10 +89,11 @@ class Timers:
         self._checkpoint = CheckpointFile(self._files, root)
         self._file: IFile | None = None
 
-    def load(self, now_ms: int) -> Checkpoint:
+    def load(self, now_ms: int, log_end: int) -> Checkpoint:
         """I{Blocking.} Read the files, and make them agree.
 
         @param now_ms: the time of day.
+        @param log_end: where the commit log ends.
         @return: the checkpoint; its times are those of a fresh one if there is none.
         @raise OSError: the disk refuses.
         """
@@ -110,7 +111,7 @@ class Timers:
             begin_ms = min(read_ms, now_ms)
             is_whole = self._load_wheel(begin_ms)
             position = 0 if found is None or not is_whole else found.log_position
-            self.units = recover(self.wheel, self.log, position, begin_ms)
+            self.units = recover(self.wheel, self.log, position, begin_ms, log_end)
             self._note_entered(0 if found is None else found.log_position)
         # Of a clock that was set back: what was due before it was is not due again.
         self.wheel.clear(now_ms, read_ms, passed=False)

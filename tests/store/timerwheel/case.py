@@ -21,6 +21,8 @@ SEGMENT = UNITS * 52 + 30
 class TimersCase(SynchronousTestCase):
     """Timers on a disk in memory."""
 
+    log_end = 1 << 40
+
     def setUp(self) -> None:
         """An empty store."""
         self.begin()
@@ -41,7 +43,7 @@ class TimersCase(SynchronousTestCase):
             **more,  # type: ignore[arg-type]
         )
         timers = Timers(OpenFiles(self.disk), options)
-        self.checkpoint = timers.load(now_ms)
+        self.checkpoint = timers.load(now_ms, self.log_end)
         return timers
 
     def enter(self, *seconds: int, write_ms: int = NOW_MS) -> None:

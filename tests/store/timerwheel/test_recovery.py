@@ -117,6 +117,21 @@ class RecoveryTests(TimersCase):
         self.assertEqual(self.timers.wheel.pending, 3)
         self.assertEqual(self.disk.read(FIRST)[156:], bytes(SEGMENT - 156))
 
+    def test_withoutMessages(self) -> None:
+        """Units whose messages a power failure has taken are gone, whether the wheel's
+        file knows of them or not."""
+        self.enter(1, 2, 1)
+        self.flush()
+        self.enter(1, 2, 3)
+        flush = self.timers.begin_flush()
+        self.timers.log.sync()
+        self.timers.write_pages(flush._pages)
+        self.log_end = 5000
+        self.timers = self.open()
+        self.assertEqual(self.positions(1), [1, 3, 4])
+        self.assertEqual((self.positions(2), self.positions(3)), ([2], []))
+        self.assertEqual(self.timers.wheel.pending, 4)
+
     def test_otherLength(self) -> None:
         """Segments of another length are kept aside."""
         self.enter(*range(1, 15))
