@@ -11,9 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import read_history
 from rocketbroker.export.open_storage import open_storage
+from tests.integration.exports import COMMAND, COUNT, TOPIC, expected, fill, rows
 from tests.integration.servers import Cluster
 from tests.integration.spark_cluster import SparkCluster
-from tests.integration.test_export import COMMAND, COUNT, TOPIC, expected, fill, rows
 
 
 class ClusterTests(SynchronousTestCase):
