@@ -151,7 +151,9 @@ class Reviving:
         for queue_id in range(count):
             queue = self._store.queue(topic, queue_id)
             committed = self._offsets.query(REVIVE_GROUP, topic, queue_id)
-            self.queues.append(ReviveQueue(queue, committed + 1))
+            # The queue may have lost its end with the power.
+            first = min(committed + 1, queue.next_offset)
+            self.queues.append(ReviveQueue(queue, first))
 
     def start(self) -> None:
         """Begin to revive."""

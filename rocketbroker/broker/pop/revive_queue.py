@@ -74,8 +74,8 @@ class ReviveQueue:
 
     @ivar queue: the store's handle.
     @ivar next_offset: what is read next.
-    @ivar end: all that was given out again is on the disk once the log is flushed up to
-        here.
+    @ivar end: all that was read, and given out again, is on the disk once the log is
+        flushed up to here.
     @ivar is_busy: whether a step of it is under way.
     @ivar retry_at: no step before, in seconds of the clock.
     @ivar strays: how many acknowledgements had no check point: they came too late.
@@ -116,6 +116,7 @@ class ReviveQueue:
         """
         offset = message.queue_offset
         self.next_offset = offset + 1
+        self.end = max(self.end, message.position + message.size)
         properties = message.properties
         due = properties.get(TIMER_DELIVER_MS, "")
         if due.isdecimal():
