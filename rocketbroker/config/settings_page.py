@@ -77,7 +77,7 @@ Settings without effect
 
 These keys of RocketMQ are known, kept and printed, and change nothing here. Most of
 them size thread pools and buffers of a Java process, or belong to features that are not
-built yet (POP, timers, controllers, RocksDB).
+built yet (controllers, RocksDB).
 """
 
 

@@ -27,12 +27,6 @@ from rocketbroker.store.reader.unreadable import Unreadable
 #: The topic of timer messages, which has one queue.
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 
-#: How the name of the topic of POP check points begins; the cluster's name follows.
-REVIVE_TOPIC: Final = "rmq_sys_REVIVE_LOG_"
-
-#: The group that reads that topic.
-REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
-
 #: Where config/timercheck has the offset up to which timer messages are in the wheel.
 _TIMER_OFFSET: Final = slice(16, 24)
 
@@ -80,29 +74,12 @@ def _timers(files: IFiles, root: str) -> Iterator[str]:
 
 
 def _pop(files: IFiles, root: str) -> Iterator[str]:
-    """Messages that were popped and not acknowledged."""
-    offsets = _json(files, root, "consumerOffset.json").get("offsetTable", {})
-    queues = os.path.join(root, "consumequeue")
-    for topic in sorted(files.list(queues)):
-        if not topic.startswith(REVIVE_TOPIC):
-            continue
-        read = offsets.get(f"{topic}@{REVIVE_GROUP}", {})
-        count = 0
-        for name in files.list(os.path.join(queues, topic)):
-            if name.isascii() and name.isdigit():
-                end = _end_of(files, root, topic, int(name))
-                count += max(0, end - int(read.get(name, 0)))
-        if count:
-            yield (
-                f"{topic} has {count} check points of POP that were not worked off; "
-                "POP is not served yet, so messages that were popped and not "
-                "acknowledged are not delivered again."
-            )
+    """Messages that were popped and not acknowledged, by RocketMQ's key-value store."""
     if files.list(os.path.join(root, "kvStore")):
         yield (
-            f"{os.path.join(root, 'kvStore')} has records of POP; POP is not served "
-            "yet, so messages that were popped and not acknowledged are not delivered "
-            "again."
+            f"{os.path.join(root, 'kvStore')} has records of POP that are not read, so "
+            "messages that were popped and not acknowledged do not come again. "
+            "RocketMQ's broker moves them into its log (mqadmin exportPopRecord)."
         )
 
 

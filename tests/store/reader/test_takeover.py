@@ -23,11 +23,8 @@ class TakeoverTests(SynchronousTestCase):
         store = opened(self.disk)
         put(store, store.queue("T", 0), b"apple", b"pear")
         put(store, store.queue(TIMER_TOPIC, 0), b"soon", b"later", b"late")
-        put(store, store.queue("rmq_sys_REVIVE_LOG_C", 0), b"popped")
-        put(store, store.queue("rmq_sys_REVIVE_LOG_C", 1), b"popped", b"popped")
         store.close()
         self.write("config/timercheck", self.timer_check(3))
-        self.revived(1, 2)
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file."""
@@ -41,16 +38,6 @@ class TakeoverTests(SynchronousTestCase):
     def timer_check(self, offset: int) -> bytes:
         """The check point of the timers."""
         return bytes(16) + offset.to_bytes(8, "big") + bytes(32)
-
-    def revived(self, *offsets: int) -> None:
-        """So far the check points of POP were worked off, by queue."""
-        table = {
-            "rmq_sys_REVIVE_LOG_C@CID_RMQ_SYS_REVIVE_GROUP": {
-                str(queue_id): offset for queue_id, offset in enumerate(offsets)
-            }
-        }
-        content = json.dumps({"offsetTable": table}).encode()
-        self.write("config/consumerOffset.json", content)
 
     def sentences(self, home: str = "") -> list[str]:
         """What is reported."""
@@ -74,12 +61,11 @@ class TakeoverTests(SynchronousTestCase):
         self.assertIn("7 timer messages", message)
 
     def test_pop(self) -> None:
-        """Check points count that the revive group has not read."""
-        self.revived(0, 1)
-        (message,) = self.sentences()
-        self.assertIn("rmq_sys_REVIVE_LOG_C has 2 check points", message)
+        """Records of RocketMQ's key-value store are named; check points in the log are
+        worked off."""
         self.write("kvStore/CURRENT", b"x")
-        self.assertIn("kvStore has records of POP", self.sentences()[1])
+        (message,) = self.sentences()
+        self.assertIn("kvStore has records of POP", message)
 
     def test_mappings(self) -> None:
         """Static topics are named if there are any."""
@@ -109,4 +95,4 @@ class TakeoverTests(SynchronousTestCase):
         self.write("config/timercheck", b"\1")
         self.has_timers = False
         messages = self.sentences()
-        self.assertEqual(len(messages), 2)
+        self.assertEqual(len(messages), 1)
