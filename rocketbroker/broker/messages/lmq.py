@@ -23,6 +23,7 @@ from rocketbroker.records.names import (
     HALF_TOPIC,
     SCHEDULE_TOPIC,
     SYSTEM_PREFIX,
+    TIMER_TOPIC,
     is_lmq,
     is_retry_topic,
     topic_problem,
@@ -65,7 +66,7 @@ class Lmq:
         if not self._enabled or INNER_MULTI_DISPATCH.encode() not in draft.properties:
             return
         own = properties.decode(draft.properties)
-        if draft.queue.topic in (SCHEDULE_TOPIC, HALF_TOPIC):
+        if draft.queue.topic in (SCHEDULE_TOPIC, HALF_TOPIC, TIMER_TOPIC):
             # It gets there when it is delivered.
             return
         names = self.named(own, draft.queue.topic)

@@ -4,6 +4,7 @@
 - L{timer_service}: the service: start, stop, checkpoints, figures.
 - L{entering}: enters messages of the timer topic into the timer wheel.
 - L{delivering}: delivers what is due, slot by slot.
+- L{timer_records}: reads messages of the timer topic.
 - L{due_slot}: the messages of one slot of the wheel, step by step.
 - L{outlet}: where due messages go: into this store, or to another group.
 - L{wheel_clock}: the times of the wheel, and how far its work is.

@@ -130,22 +130,17 @@ class Delivering:
     async def _bring(self, due: list[Due], outlet: Outlet, service: Service) -> bool:
         """Bring messages to an outlet until all are over; whether they are."""
         if self.copies:
-            for each in due:
-                if copy_key(each) in self.copies:
-                    self._counts.delivered(each)
+            known = [each for each in due if copy_key(each) in self.copies]
+            self._counts.delivered(known)
             due = [each for each in due if copy_key(each) not in self.copies]
         while due:
             if not self._goes_on(service):
                 return False
             over = await outlet.put(due, self._wall_ms())
             self._clock.end = max(self._clock.end, outlet.end)
-            left = []
-            for each, is_over in zip(due, over, strict=True):
-                if is_over:
-                    self._counts.delivered(each)
-                else:
-                    left.append(each)
-            due = left
+            done = [each for each, is_over in zip(due, over, strict=True) if is_over]
+            self._counts.delivered(done)
+            due = [each for each, is_over in zip(due, over, strict=True) if not is_over]
             if due:
                 self.failures += 1
                 await self._pauses.rest(REST_SECONDS)

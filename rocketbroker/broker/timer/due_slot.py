@@ -16,10 +16,9 @@ from typing import Final, final
 
 from rocketbroker.broker.messages.timer_messages import key_of, out_ms_of
 from rocketbroker.broker.timer.outlet import Due
-from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.names import TIMER_TOPIC
+from rocketbroker.broker.timer.timer_records import TimerRecords
 from rocketbroker.records.properties import find
-from rocketbroker.records.record import StoredMessage, decode
+from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.timerwheel.log import TimerLog
 from rocketbroker.store.timerwheel.units import DELETE, ROLL
@@ -30,18 +29,6 @@ MAX_WALKED: Final = 1000
 #: A record that lies so many bytes back in the log is read in a thread: what is nearer
 #: was written lately, and is in the memory of the system.
 WARM_BYTES: Final = 64 << 20
-
-
-def waiting_at(store: IStore, position: int, size: int) -> StoredMessage | None:
-    """I{Blocking if cold.} The timer message there; None if there is none."""
-    data = store.record_at(position)
-    if data is None or len(data) != size:
-        return None
-    try:
-        message = decode(data)
-    except Malformed:
-        return None
-    return message if message.topic == TIMER_TOPIC else None
 
 
 @final
@@ -62,6 +49,7 @@ class DueSlot:
         self.deleted: set[bytes] = set()
         self.lost = 0
         self._store = store
+        self._records = TimerRecords(store)
         self._log = log
         self._next = last
         self._begin_ms = begin_ms
@@ -105,7 +93,7 @@ class DueSlot:
         more."""
         for _ in range(min(most, len(self._deleting))):
             at = self._deleting.pop()
-            message = waiting_at(self._store, self._positions[at], self._sizes[at])
+            message = self._records.at(self._positions[at], self._sizes[at])
             if message is not None:
                 key = find(message.property_bytes, b"TIMER_DEL_UNIQKEY")
                 if key is not None:
@@ -128,12 +116,13 @@ class DueSlot:
             enqueue_ms, magic = self._enqueued.pop(), self._magics.pop()
             if magic & (DELETE | ROLL) == DELETE:
                 continue
-            message = waiting_at(self._store, position, length)
+            message = self._records.at(position, length)
             if message is None or not self._is_its(message, magic):
                 self.lost += 1
             elif not self.deleted or key_of(message.property_bytes) not in self.deleted:
                 size += length
-                found.append(Due(message, enqueue_ms, bool(magic & ROLL)))
+                place = self._records.place(message)
+                found.append(Due(message, enqueue_ms, bool(magic & ROLL), place))
         return found
 
     def _is_its(self, message: StoredMessage, magic: int) -> bool:

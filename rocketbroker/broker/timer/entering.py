@@ -20,10 +20,10 @@ from twisted.logger import Logger
 from rocketbroker.broker.messages.timer_messages import NEVER, out_ms_of
 from rocketbroker.broker.services import DELIVER_TIMERS, ENTER_TIMERS, Services
 from rocketbroker.broker.timer.already_delivered import copy_key
-from rocketbroker.broker.timer.due_slot import waiting_at
 from rocketbroker.broker.timer.outlet import Due, StoreOutlet
 from rocketbroker.broker.timer.pauses import Pauses
 from rocketbroker.broker.timer.timer_counts import TimerCounts
+from rocketbroker.broker.timer.timer_records import TimerRecords
 from rocketbroker.broker.timer.wheel_clock import WheelClock
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.properties import find
@@ -35,11 +35,28 @@ from rocketbroker.store.timerwheel.units import topic_hash
 #: How many messages one step enters: a ms or two.
 MAX_MESSAGES: Final = 128
 
+#: So many hashes of topics are remembered.
+MAX_HASHES: Final = 4096
+
 #: How long entering rests when it was refused, in seconds.
 REST_SECONDS: Final = 0.5
 
-#: A class of its own would not tell more: where a message stands, and what it is.
-Found = tuple[int, StoredMessage | None]
+
+class Arrived(NamedTuple):
+    """A message of the timer topic.
+
+    @ivar position: where it stands.
+    @ivar message: None if it cannot be read.
+    @ivar place: topic and queue where it belongs; None if it does not say so.
+    @ivar out_ms: the time of its slot; None if it does not say so.
+    @ivar deletes: whether it takes another one back.
+    """
+
+    position: int
+    message: StoredMessage | None
+    place: tuple[str, int] | None
+    out_ms: int | None
+    deletes: bool
 
 
 class _Later(NamedTuple):
@@ -86,6 +103,7 @@ class Entering:
         self.copies: set[bytes] = set()
         self.options = options
         self._store = store
+        self._records = TimerRecords(store)
         self._clock = clock
         self._counts = counts
         self._outlet = outlet
@@ -95,6 +113,7 @@ class Entering:
         self._services = services
         self._limit = limit
         self._queue: IQueue | None = None
+        self._hashes: dict[str, int] = {}
 
     def load(self, queue: IQueue) -> None:
         """Enter the messages of that queue."""
@@ -141,15 +160,23 @@ class Entering:
                 self.failures += 1
                 await self._pauses.rest(REST_SECONDS)
 
-    def _read(self, queue: IQueue, offset: int, most: int) -> list[Found]:
+    def _read(self, queue: IQueue, offset: int, most: int) -> list[Arrived]:
         """I{Blocking if cold.} Messages of the timer topic."""
-        store = self._store
-        return [
-            (position, waiting_at(store, position, size))
-            for position, size, _ in store.entries(queue, offset, most)
-        ]
+        records, found = self._records, []
+        for position, size, _ in self._store.entries(queue, offset, most):
+            message = records.at(position, size)
+            if message is None:
+                found.append(Arrived(position, None, None, None, False))
+                continue
+            own = message.property_bytes
+            deletes = b"TIMER_DEL_UNIQKEY\x01" in own and (
+                find(own, b"TIMER_DEL_UNIQKEY") is not None
+            )
+            place = records.place(message)
+            found.append(Arrived(position, message, place, out_ms_of(own), deletes))
+        return found
 
-    def _take(self, found: Sequence[Found]) -> bool:
+    def _take(self, found: Sequence[Arrived]) -> bool:
         """Enter messages, and deliver those whose slot is over; whether all of them."""
         at = 0
         while at < len(found):
@@ -164,45 +191,46 @@ class Entering:
                 return False
         return True
 
-    def _due(self, found: Sequence[Found]) -> list[Due]:
+    def _due(self, found: Sequence[Arrived]) -> list[Due]:
         """The messages before the first one that has to wait."""
         due = []
-        for _, message in found:
-            if message is None or self._waits(message):
+        for each in found:
+            if each.message is None or self._waits(each):
                 break
-            due.append(Due(message, NEVER, False))
+            due.append(Due(each.message, NEVER, False, each.place))
         return due
 
     def _put(self, due: Sequence[Due]) -> int:
         """Deliver messages; how many of the first are over."""
-        new = [each for each in due if copy_key(each) not in self.copies]
+        if not due:
+            return 0
+        is_new = [not self.copies or copy_key(each) not in self.copies for each in due]
+        new = [each for each, is_so in zip(due, is_new, strict=True) if is_so]
         over = iter(self._outlet.put_now(new, self._wall_ms()) if new else ())
         passed = 0
-        for each in due:
-            if copy_key(each) not in self.copies and not next(over):
+        for is_so in is_new:
+            if is_so and not next(over):
                 break
-            self._counts.delivered(each)
             passed += 1
-        if due:
-            clock = self._clock
-            clock.end = max(clock.end, self._outlet.end)
-            clock.queue_offset += passed
-            clock.note()
+        self._counts.delivered(due[:passed])
+        clock = self._clock
+        clock.end = max(clock.end, self._outlet.end)
+        clock.queue_offset += passed
+        clock.note()
         return passed
 
-    def _waits(self, message: StoredMessage) -> bool:
-        """Whether the slot of a message is not over, or others deliver it."""
-        out_ms = out_ms_of(message.property_bytes)
-        if out_ms is None or not self._services.is_on(DELIVER_TIMERS):
-            return True
-        if message.position in self._clock.timers.entered:
-            return True
-        if find(message.property_bytes, b"TIMER_DEL_UNIQKEY") is not None:
-            # It deletes nothing any more, and is not delivered either.
-            return True
-        return out_ms >= self._clock.write_ms
+    def _waits(self, each: Arrived) -> bool:
+        """Whether the slot of a message is not over, or others deliver it; one that
+        takes another back has nothing to take once its slot is over."""
+        return (
+            each.out_ms is None
+            or each.out_ms >= self._clock.write_ms
+            or each.deletes
+            or each.position in self._clock.timers.entered
+            or not self._services.is_on(DELIVER_TIMERS)
+        )
 
-    def _take_later(self, found: Sequence[Found]) -> int | None:
+    def _take_later(self, found: Sequence[Arrived]) -> int | None:
         """Enter the messages before the first one that is due.
 
         @return: how many; None if the disk refuses them.
@@ -211,11 +239,11 @@ class Entering:
         write_ms = clock.move_write_time()
         later = _Later([], [])
         taken = 0
-        for position, message in found:
-            if message is not None and not self._waits(message):
+        for each in found:
+            if each.message is not None and not self._waits(each):
                 break
             taken += 1
-            self._note(later, position, message, write_ms)
+            self._note(later, each, write_ms)
         if not taken:
             return 0
         try:
@@ -223,10 +251,13 @@ class Entering:
         except OSError as error:
             self._log.error("Timers cannot be entered: {error}", error=error)
             return None
+        changes: dict[str, int] = {}
         for name, by, delay_ms in later.changes:
             self._counts.came(name, delay_ms)
+            changes[name] = changes.get(name, 0) + by
+        for name, by in changes.items():
             self._counts.change(name, by)
-        last = found[taken - 1][1]
+        last = found[taken - 1].message
         if last is not None:
             self.last_store_ms, self.last_at = last.store_ms, self._seconds()
             clock.end = max(clock.end, last.position + last.size)
@@ -234,13 +265,10 @@ class Entering:
         clock.note()
         return taken
 
-    def _note(
-        self, later: _Later, position: int, message: StoredMessage | None, write_ms: int
-    ) -> None:
+    def _note(self, later: _Later, each: Arrived, write_ms: int) -> None:
         """Note what is to be entered of a message."""
-        own = b"" if message is None else message.property_bytes
-        out_ms, topic = out_ms_of(own), find(own, b"REAL_TOPIC")
-        if message is None or out_ms is None or topic is None:
+        position, message, place, out_ms, deletes = each
+        if message is None or out_ms is None or place is None:
             self.unreadable += 1
             self._log.error(
                 "The message at position {position} of the timer topic cannot be read "
@@ -248,11 +276,14 @@ class Entering:
                 position=position,
             )
             return
-        deletes = find(own, b"TIMER_DEL_UNIQKEY") is not None
         due_ms = self._clock.floor(out_ms)
         if position in self._clock.timers.entered or (deletes and due_ms < write_ms):
             return
-        name = topic.decode("utf-8", "replace")
-        code = topic_hash(name)
+        name = place[0]
+        code = self._hashes.get(name)
+        if code is None:
+            code = topic_hash(name)
+            if len(self._hashes) < MAX_HASHES:
+                self._hashes[name] = code
         later.entries.append(Entry(due_ms, position, message.size, deletes, code))
         later.changes.append((name, -1 if deletes else 1, due_ms - message.born_ms))

@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from rocketbroker.broker.messages.delay_messages import destination
 from rocketbroker.broker.messages.escaped import Escaped, timer_message
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.timer_messages import delivered, rolled
@@ -40,11 +39,13 @@ class Due(NamedTuple):
     @ivar message: as it waits.
     @ivar enqueue_ms: when it was entered into the wheel.
     @ivar rolls: whether it is only to be entered anew.
+    @ivar place: topic and queue where it belongs; None if it does not say so.
     """
 
     message: StoredMessage
     enqueue_ms: int
     rolls: bool
+    place: tuple[str, int] | None
 
 
 class Outlet(Protocol):
@@ -126,7 +127,7 @@ class StoreOutlet:
         """The draft of a message; None if there can be none, now or ever."""
         message = due.message
         self._is_over = True
-        place = destination(message)
+        place = due.place
         if place is None:
             self.unreadable += 1
             self._log.error(

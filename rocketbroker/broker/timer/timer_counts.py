@@ -8,7 +8,7 @@ The file is RocketMQ's, read and written: topic to count and time stamp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
@@ -122,21 +122,28 @@ class TimerCounts:
         counts.changed_ms = self._wall_ms()
         self._changed = True
 
-    def delivered(self, due: Due) -> None:
-        """A message was stored where it belongs, or to wait once more."""
-        topic = find(due.message.property_bytes, b"REAL_TOPIC")
-        if topic is None:
-            return
-        name = topic.decode("utf-8", "replace")
-        if due.enqueue_ms == NEVER:
-            self.came(name, 0)
-        elif due.rolls and find(due.message.property_bytes, b"TIMER_DEL_UNIQKEY"):
-            # It counts as one less, and will once more.
-            self.change(name, 1)
-        else:
-            self.change(name, -1)
-        self.of(name).delivered += 1
-        self.delivered_messages += 1
+    def delivered(self, due: Iterable[Due]) -> None:
+        """Messages were stored where they belong, or to wait once more."""
+        waited: dict[str, int] = {}
+        found: dict[str, int] = {}
+        for message, enqueue_ms, rolls, place in due:
+            if place is None:
+                continue
+            topic = place[0]
+            found[topic] = found.get(topic, 0) + 1
+            if enqueue_ms == NEVER:
+                self.came(topic, 0)
+                continue
+            by = -1
+            if rolls and find(message.property_bytes, b"TIMER_DEL_UNIQKEY"):
+                # It counts as one less, and will once more.
+                by = 1
+            waited[topic] = waited.get(topic, 0) + by
+        for topic, by in waited.items():
+            self.change(topic, by)
+        for topic, count in found.items():
+            self.of(topic).delivered += count
+            self.delivered_messages += count
 
     def forget(self, topic: str) -> None:
         """A topic is deleted: what waits for it does not count any more."""
