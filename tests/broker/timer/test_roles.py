@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.messages.escaped import Escaped
 from rocketbroker.broker.registration.masters import Master
-from rocketbroker.broker.services import Role
+from rocketbroker.broker.roles import Role
 from rocketbroker.broker.timer.outlet import Due, EscapeOutlet
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
