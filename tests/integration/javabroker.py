@@ -18,7 +18,7 @@ READY_LINE = "boot success"
 
 #: How long it may take until then, and until it has stopped, in seconds; nothing is
 #: asserted about it.
-MAX_SECONDS = 120.0
+MAX_SECONDS = 300.0
 
 #: What it reaches of Java's inside.
 OPEN = [
@@ -49,11 +49,15 @@ class JavaServer:
 
     @ivar name: of the artifact, and of its logs.
     @ivar main: the class that starts it.
+    @ivar option: what names the file of settings.
+    @ivar ready: what it says when it is ready.
     @ivar home: where its logs are.
     """
 
     name: ClassVar[str]
     main: ClassVar[str]
+    option: ClassVar[str] = "-c"
+    ready: ClassVar[str] = READY_LINE
 
     def __init__(
         self,
@@ -87,8 +91,11 @@ class JavaServer:
     def set(self, **settings: object) -> None:
         """Change settings, for the next start."""
         self._settings = {**self._settings, **settings}
-        lines = (f"{key}={value}\n" for key, value in self._settings.items())
-        self._file.write_text("".join(lines))
+        self._file.write_text(self.written(self._settings))
+
+    def written(self, settings: dict[str, object]) -> str:
+        """Settings as it reads them."""
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
 
     def start(self) -> float:
         """Start it; after how many seconds it was ready."""
@@ -107,7 +114,7 @@ class JavaServer:
                     "-cp",
                     f"{self._jars}/*",
                     f"org.apache.rocketmq.{self.name}.{self.main}",
-                    "-c",
+                    self.option,
                     str(self._file),
                 ],
                 stdout=log,
@@ -115,7 +122,7 @@ class JavaServer:
                 cwd=self.home,
             )
         while time.monotonic() < begun + MAX_SECONDS and self._process.poll() is None:
-            if READY_LINE in console.read_text(errors="replace"):
+            if self.ready in console.read_text(errors="replace"):
                 return time.monotonic() - begun
             time.sleep(0.005)
         self.stop(signal.SIGKILL)

@@ -10,7 +10,7 @@ import fcntl
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -89,38 +89,29 @@ def maven(version: str, target: Path, *words: str) -> None:
         raise RuntimeError(f"Maven: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
-class JavaClient:
-    """One Java process with the official client inside."""
+class Program:
+    """A program with an official client inside, which carries out commands."""
 
-    def __init__(self, version: str, names: str, folder: Path) -> None:
-        reason = why_not()
-        if reason is not None:
-            raise SkipTest(reason)
-        path = build(version)
-        # Where the command line of 4.9 wants it.
-        quiet = folder / "conf" / "logback_tools.xml"
-        quiet.parent.mkdir(exist_ok=True)
-        quiet.write_text('<configuration><root level="OFF"/></configuration>')
-        self._errors = open(folder / f"java-{version}.log", "wb")  # noqa: SIM115
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        log: str,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        @param words: what starts it.
+        @param log: the file in C{folder} for what it says besides answers.
+        @param variables: of its environment, instead of ours.
+        """
+        self._errors = open(folder / log, "wb")  # noqa: SIM115
         self._process = subprocess.Popen(
-            [
-                "java",
-                *QUICK,
-                "-Xmx256m",
-                f"-Duser.home={folder}",
-                f"-Drocketmq.home.dir={folder}",
-                f"-Djava.io.tmpdir={folder}",
-                f"-Dlogback.configurationFile={quiet}",
-                f"-Drmq.logback.configurationFile={quiet}",
-                "-cp",
-                path,
-                "driver.Driver",
-                names,
-            ],
+            words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             cwd=folder,
+            env=variables,
             text=True,
             encoding="utf-8",
         )
@@ -136,7 +127,7 @@ class JavaClient:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"Java has gone: {self._process.wait()}")
+            raise RuntimeError(f"it has gone: {self._process.wait()}")
         answer = cast("dict[str, Any]", json.loads(line))
         if "error" in answer:
             raise JavaError(answer["error"], answer["code"], answer["text"])
@@ -171,6 +162,35 @@ class JavaClient:
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._errors.close()
+
+
+class JavaClient(Program):
+    """One Java process with the official client inside."""
+
+    def __init__(self, version: str, names: str, folder: Path) -> None:
+        reason = why_not()
+        if reason is not None:
+            raise SkipTest(reason)
+        path = build(version)
+        # Where the command line of 4.9 wants it.
+        quiet = folder / "conf" / "logback_tools.xml"
+        quiet.parent.mkdir(exist_ok=True)
+        quiet.write_text('<configuration><root level="OFF"/></configuration>')
+        words = [
+            "java",
+            *QUICK,
+            "-Xmx256m",
+            f"-Duser.home={folder}",
+            f"-Drocketmq.home.dir={folder}",
+            f"-Djava.io.tmpdir={folder}",
+            f"-Dlogback.configurationFile={quiet}",
+            f"-Drmq.logback.configurationFile={quiet}",
+            "-cp",
+            path,
+            "driver.Driver",
+            names,
+        ]
+        super().__init__(words, folder, f"java-{version}.log")
 
 
 def encoded(body: bytes) -> str:

@@ -1,0 +1,119 @@
+"""RocketMQ's Proxy in cluster mode before a name server, and the official gRPC clients.
+
+The clients are programs that carry out commands: java/grpc/GrpcDriver.java and
+node/driver.js know the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from twisted.trial.unittest import SkipTest
+
+from tests.integration.javabroker import JavaServer, jars
+from tests.integration.javaclient import PROJECT, QUICK, Program, building, why_not
+from tests.integration.servers import free_base
+
+#: The Proxy, and the clients.
+PROXY_VERSION: Final = "5.3.3"
+JAVA_VERSION: Final = "5.0.8"
+NODE_VERSION: Final = "1.0.8"
+
+GRPC_DRIVER: Final = PROJECT / "grpc" / "GrpcDriver.java"
+NODE_DRIVER: Final = PROJECT.parent / "node" / "driver.js"
+
+
+class JavaProxy(JavaServer):
+    """The Proxy.
+
+    @ivar address: for gRPC clients: host and port.
+    """
+
+    name = "proxy"
+    main = "ProxyStartup"
+    option = "-pc"
+    ready = "rocketmq-proxy startup successfully"
+
+    def __init__(self, names: str, folder: Path, **settings: object) -> None:
+        """
+        @param names: the name server: host and port.
+        @param settings: more, as its JSON file has them.
+        """
+        base = free_base()
+        self.address = f"127.0.0.1:{base}"
+        own: dict[str, object] = {
+            "proxyMode": "CLUSTER",
+            "rocketMQClusterName": "DefaultCluster",
+            "namesrvAddr": names,
+            "localServeAddr": "127.0.0.1",
+            "grpcServerPort": base,
+            "remotingListenPort": base + 1,
+            **settings,
+        }
+        super().__init__(PROXY_VERSION, folder, own)
+
+    def written(self, settings: dict[str, object]) -> str:
+        """Settings as it reads them."""
+        return json.dumps(settings, default=str, indent=1)
+
+
+def no_node() -> str | None:
+    """Why Node.js cannot run here, None if it can."""
+    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
+    if missing:
+        return f"needs Node.js with npm; not found: {', '.join(missing)}"
+    return None
+
+
+def node_modules() -> Path:
+    """The folder with Node's client and what it needs."""
+    target = PROJECT / "target" / f"node-{NODE_VERSION}"
+    stamp = target / "complete"
+    with building():
+        if not stamp.exists():
+            target.mkdir(exist_ok=True)
+            wanted = f"rocketmq-client-nodejs@{NODE_VERSION}"
+            words = "--no-save --no-audit --no-fund --ignore-scripts --prefix".split()
+            done = subprocess.run(
+                ["npm", "install", *words, str(target), wanted],
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode:
+                raise RuntimeError(f"npm: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+            stamp.touch()
+    return target / "node_modules"
+
+
+def java_client(address: str, folder: Path) -> Program:
+    """The Java client before the Proxy at an address."""
+    reason = why_not()
+    if reason is not None:
+        raise SkipTest(reason)
+    path = f"{jars(JAVA_VERSION, 'client-java')}/*"
+    home = f"-Duser.home={folder}"
+    words = ["java", *QUICK, "-Xmx256m", home, "-cp", path, str(GRPC_DRIVER), address]
+    return Program(words, folder, "grpc-java.log")
+
+
+def node_client(address: str, folder: Path) -> Program:
+    """Node's client before the Proxy at an address."""
+    reason = no_node()
+    if reason is not None:
+        raise SkipTest(reason)
+    variables = {**os.environ, "NODE_PATH": str(node_modules()), "HOME": str(folder)}
+    words = ["node", str(NODE_DRIVER), address]
+    return Program(words, folder, "grpc-node.log", variables)
+
+
+#: What makes a client, by its language.
+CLIENTS: Final[dict[str, Callable[[str, Path], Program]]] = {
+    "java": java_client,
+    "node": node_client,
+}
