@@ -58,6 +58,7 @@ SECONDS = {
     "tests.integration.test_delay_handover.DelayHandOverTests": 130,
     "tests.integration.test_replication.ReplicationTests": 140,
     "tests.integration.test_repair.RepairTests": 130,
+    "tests.integration.proxy": 100,
     "tests.integration.test_export.ExportTests": 80,
     "tests.integration.java-5.3.3": 80,
     "tests.integration.test_slave_life.TablesTests": 70,
