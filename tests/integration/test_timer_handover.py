@@ -15,6 +15,7 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.record import StoredMessage
 from tests.heavy import HEAVY
 from tests.integration.handover import HandOver
+from tests.integration.javaclient import JavaError
 
 TOPIC = "Timers"
 QUEUES = 2
@@ -45,7 +46,7 @@ class TimerHandOverTests(SynchronousTestCase):
         """
         over = HandOver("5.3.3", mappedFileSizeTimerLog=5200 * 4 + 30)
         self.addCleanup(over.stop)
-        over.start_java()
+        self.start_java(over)
         over.driver()(
             "createTopic", topic=TOPIC, queues=QUEUES, address=over.cluster.address
         )
@@ -59,7 +60,7 @@ class TimerHandOverTests(SynchronousTestCase):
         self.wait_for(over, "java ", COUNT + 50)
         time.sleep(3)
         over.cluster.broker.stop(how)
-        over.start_java()
+        self.start_java(over)
         up_again_ms = time.time_ns() // 1_000_000
         self.wait_for(over, "ours ", COUNT)
         time.sleep(3)
@@ -68,7 +69,9 @@ class TimerHandOverTests(SynchronousTestCase):
         self.assertEqual(len(set(bodies)), 2 * COUNT + 50)
         if not twice:
             self.assertEqual(len(bodies), len(set(bodies)))
-        for message in found:
+        # Of what came twice the first copy was on time.
+        first = {m.body: m for m in sorted(found, key=lambda m: -m.store_ms)}
+        for message in first.values():
             due_ms = int(message.properties["TIMER_DELIVER_MS"])
             self.assertGreaterEqual(message.store_ms, due_ms)
             start_ms = up_again_ms if message.body.startswith(b"ours") else up_ms
@@ -80,6 +83,14 @@ class TimerHandOverTests(SynchronousTestCase):
             max(m.store_ms - int(m.properties["TIMER_DELIVER_MS"]) for m in found),
             "ms",
         )
+
+    def start_java(self, over: HandOver) -> None:
+        """Start the Java broker; one that recovers may be slow to answer at first."""
+        try:
+            over.start_java()
+        except JavaError:
+            time.sleep(5)
+            over.driver()("announce", address=over.cluster.address)
 
     def send(
         self, over: HandOver, prefix: str, first: float, count: int = COUNT

@@ -285,7 +285,7 @@ class TimerService:
     def _written(self, _: None, read_ms: int) -> None:
         self.flushes += 1
         self.timers.wheel.prune(read_ms)
-        if self.clock.kept.log_position < self.timers.log.end:
+        if self.clock.is_behind:
             # What waits for the commit log's flush is for the next checkpoint.
             self.clock.has_changed = True
 

@@ -120,6 +120,11 @@ class WheelClock:
         self.has_changed = True
         self.note_time()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether a state waits for the commit log's flush."""
+        return bool(self._waiting)
+
     def keep(self, flushed: int) -> State:
         """The newest state whose copies are all before C{flushed} in the log."""
         waiting = self._waiting

@@ -295,6 +295,21 @@ class FigureTests(TimerCase):
         assert isinstance(body, dict)
         self.assertEqual(body["timingCount"]["T"]["count"], 1)
 
+    def test_lastSlot(self) -> None:
+        """What was delivered last is in the checkpoint a second after its copies are on
+        the disk, though nothing happens any more."""
+        self.send(5)
+        self.rig.clock.advance(0.1)
+        self.rig.store.flush()
+        for _ in range(60):
+            self.rig.clock.advance(0.1)
+            self.rig.scheduler.dispatch()
+        self.assertEqual(len(self.bodies()), 1)
+        self.rig.store.flush()
+        self.rig.clock.advance(1.1)
+        (read_ms,) = struct.unpack_from(">q", self.rig.ask(60, {}).body)
+        self.assertGreaterEqual(read_ms, WALL_MS + 5000)
+
     def test_idle(self) -> None:
         """A broker without timers writes no files for them."""
         self.pass_by(200, step=1)
