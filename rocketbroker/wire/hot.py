@@ -27,11 +27,12 @@ Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
-class HotSendFields(msgspec.Struct, gc=False):
-    """The extension fields of requests 310 and 320 that a broker looks at each time.
+class SendFields(msgspec.Struct, gc=False):
+    """The extension fields of requests 310 and 320 that a broker looks at.
 
-    The letters are the protocol's: b topic, e queueId, f sysFlag, g bornTimestamp,
-    h flag, i properties, j reconsumeTimes, m batch.
+    The letters are the protocol's: b topic, c defaultTopic, d defaultTopicQueueNums,
+    e queueId, f sysFlag, g bornTimestamp, h flag, i properties, j reconsumeTimes,
+    k unitMode, m batch.
     """
 
     b: str
@@ -42,12 +43,6 @@ class HotSendFields(msgspec.Struct, gc=False):
     i: str = ""
     j: Int32 = 0
     m: bool = False
-
-
-class SendFields(HotSendFields, gc=False):
-    """Those besides that matter when a topic is looked at anew: c defaultTopic,
-    d defaultTopicQueueNums, k unitMode."""
-
     c: str = ""
     d: Int32 = 0
     k: bool = False
@@ -56,7 +51,7 @@ class SendFields(HotSendFields, gc=False):
 class SendHeader(msgspec.Struct, gc=False):
     """The header of request 310 or 320."""
 
-    extFields: HotSendFields
+    extFields: SendFields
     opaque: Int32
     flag: Int32 = 0
 

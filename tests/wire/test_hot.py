@@ -76,16 +76,18 @@ class SendTests(SynchronousTestCase):
     """Headers of 310 and 320."""
 
     def test_fields(self) -> None:
-        """Each letter that counts is read as what it stands for, numbers from text."""
+        """Each letter is read as what it stands for, numbers from their text."""
         read = send_of(header_of(Command(310, dict(SEND), opaque=-5)))
         assert read is not None
         fields = read.extFields
         self.assertEqual((read.opaque, read.flag), (-5, 0))
         self.assertEqual(
-            (fields.b, fields.e, fields.f, fields.g, fields.h),
-            ("T", 3, 1, 1700000000000, 7),
+            (fields.b, fields.c, fields.d, fields.e, fields.f, fields.g, fields.h),
+            ("T", "TBW102", 4, 3, 1, 1700000000000, 7),
         )
-        self.assertEqual((fields.i, fields.j, fields.m), ("TAGS\x01A\x02", 2, False))
+        self.assertEqual(
+            (fields.i, fields.j, fields.k, fields.m), ("TAGS\x01A\x02", 2, True, False)
+        )
 
     def test_unquoted(self) -> None:
         """Numbers and truth values that are not quoted are read too (C++ client)."""

@@ -9,7 +9,8 @@ with a few substring searches and parses no property that it does not need. It l
 all other requests to the general way by returning False, so that each rule is in one
 place.
 
-Region, trace switch and cluster are put at the end, where they win against equal names.
+The broker's own properties are at the end, where they win against equal names: region,
+trace switch, cluster.
 
 A message for later is stored in SCHEDULE_TOPIC_XXXX or in the topic of timers
 (L{delay_messages}); the answer names the queue that its sender asked for. The half
@@ -72,7 +73,6 @@ from rocketbroker.wire.hot import (
     NOT_READ,
     SEND_ANSWER,
     SEND_ANSWER_WITHOUT_ID,
-    HotSendFields,
     SendFields,
     SendHeader,
     frame_of,
@@ -259,7 +259,7 @@ class Sending:
                 ),
                 None,
                 0,
-                not self._waits or "WAIT\x01false" not in own or wants_wait(own),
+                not self._waits or wants_wait(own),
             )
         )
         return True
@@ -464,7 +464,7 @@ class Sending:
     def _batch_draft(
         self,
         connection: IConnection,
-        fields: HotSendFields,
+        fields: SendFields,
         own: bytes,
         parts: list[Part],
         sends: QueueSends,
