@@ -99,7 +99,7 @@ class DelayHandOverTests(SynchronousTestCase):
             found = [m.body.decode() for m in self.stored(over)]
             if sum(body.startswith(prefix) for body in found) >= count:
                 return
-            time.sleep(0.2)
+            time.sleep(1)
         self.fail(f"only {found}\n{over.cluster.logs()[-2000:]}")
 
     def test_stoppedOld(self) -> None:
