@@ -51,6 +51,8 @@ class DelayHandOverTests(SynchronousTestCase):
         over.java.stop(how)
         over.cluster.broker.start()
         up_ms = time.time_ns() // 1_000_000
+        # So much later than Java's that none of these is due before ours is stopped.
+        time.sleep(10)
         self.send(over, "ours")
         self.wait_for(over, "java 2 ", COUNT)
         self.wait_for(over, "ours 1 ", COUNT)
@@ -100,7 +102,7 @@ class DelayHandOverTests(SynchronousTestCase):
             found = [m.body.decode() for m in self.stored(over)]
             if sum(body.startswith(prefix) for body in found) >= count:
                 return
-            time.sleep(0.5)
+            time.sleep(0.2)
         self.fail(f"only {found}\n{over.cluster.logs()[-2000:]}")
 
     def test_stoppedOld(self) -> None:
