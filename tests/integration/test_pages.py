@@ -77,7 +77,7 @@ class PageTests(SynchronousTestCase):
         for there, here in (
             ("127.0.0.1:9876", self.cluster.names),
             ("s3://lake/exports?region=eu-central-1", self.s3.uri("exports")),
-            ("/home/me/store", str(self.cluster.store)),
+            ("/var/rocketmq/store", str(self.cluster.store)),
             ("~/store", str(self.cluster.store)),
             ("/data/", f"{self.folder}/"),
         ):
