@@ -46,10 +46,22 @@ MAX_SLOW = 15
 #: By this variable tests.heavy learns that the large forms are wanted.
 HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
 
-#: How much of a processor a part keeps busy: parts of integration mostly wait, but for
-#: the large forms.
+#: How much of a processor a part keeps busy: parts of integration wait for half of
+#: their time, but for the large forms.
 SHARE = 1.0
 SHARE_OF_INTEGRATION = 0.5
+
+#: Parts of integration of which that is far from true, by their modules.
+SHARES = {
+    "tests.integration.test_delay_handover": 0.25,
+    "tests.integration.test_pop_handover": 0.25,
+    "tests.integration.test_queue_handover": 0.75,
+    "tests.integration.test_repair": 0.75,
+    "tests.integration.test_replication": 1.0,
+    "tests.integration.test_slave_life": 0.25,
+    "tests.integration.test_timer_handover": 0.25,
+    "tests.integration.test_transaction_handover": 0.25,
+}
 
 #: How long the slow parts take, roughly, in seconds: they begin first. All others
 #: take a few seconds.
@@ -80,6 +92,7 @@ SECONDS = {
     "tests.integration.test_scale.ScaleTests": 30,
     "tests.integration.test_sink.SinkTests": 30,
     "tests.integration.test_streams.StreamTests": 40,
+    "tests.integration.test_follow.FollowTests": 40,
     "tests.integration.test_replication_rows.ReplicationRowsTests": 27,
     "tests.integration.test_quickstart.QuickstartTests": 20,
     "tests.broker": 20,
@@ -109,8 +122,10 @@ class Part:
     @property
     def share(self) -> float:
         """How much of a processor it keeps busy."""
-        waits = self.names[0].startswith("tests.integration") and not self.is_heavy
-        return SHARE_OF_INTEGRATION if waits else SHARE
+        name = self.names[0]
+        if self.is_heavy or not name.startswith("tests.integration"):
+            return SHARE
+        return SHARES.get(".".join(name.split(".")[:3]), SHARE_OF_INTEGRATION)
 
     @property
     def log(self) -> Path:
