@@ -209,7 +209,9 @@ def environment(extras: str) -> Path:
     if not python.exists():
         venv.create(ENVIRONMENT, with_pip=True)
     print("installing rocketbroker and what it needs into .env", flush=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--editable"]
+    # Most modules are never imported, so that compiling all of them is dear.
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-compile"]
+    install.append("--editable")
     subprocess.run([*install, f"{ROOT}[{extras}]"], check=True, cwd=ROOT)
     stamp.write_text(wanted)
     return python
