@@ -165,6 +165,13 @@ class InvalidParameter(BrokerError):
     code = 29
 
 
+class NotLeaderForQueue(BrokerError):
+    """NOT_LEADER_FOR_QUEUE: another broker leads that queue of a static topic."""
+
+    code = 501
+    retriable = True
+
+
 class IllegalOperation(BrokerError):
     """ILLEGAL_OPERATION: the operation is not allowed any more."""
 

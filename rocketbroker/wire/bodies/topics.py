@@ -14,7 +14,10 @@ import attrs
 import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.mappings import (
+    TopicQueueMappingDetail,
+    TopicQueueMappingInfo,
+)
 from rocketbroker.wire.emitting import Written, dumps, joined, member_text
 from rocketbroker.wire.fields import Fields, Int32
 from rocketbroker.wire.reading import loads
@@ -289,10 +292,51 @@ class TopicConfigAndMappingSerializeWrapper:
         }
 
     @classmethod
-    def of(cls, configs: Iterable[TopicConfig], version: DataVersion) -> Self:
-        """These topics, none of them static."""
+    def of(
+        cls,
+        configs: Iterable[TopicConfig],
+        version: DataVersion,
+        infos: Mapping[str, TopicQueueMappingInfo] | None = None,
+    ) -> Self:
+        """These topics.
+
+        @param infos: of those among them that are static.
+        """
         table = {config.topic_name: config for config in configs}
-        return cls(topic_config_table=table, data_version=version)
+        return cls(
+            topic_config_table=table,
+            data_version=version,
+            topic_queue_mapping_info_map=dict(infos or {}),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class TopicConfigAndQueueMapping:
+    """A topic with its queues' mapping, if it is a static one: the answer of 351."""
+
+    config: TopicConfig
+    mapping: TopicQueueMappingDetail | None = None
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Read it.
+
+        @raise RemoteProtocolError: it is no topic.
+        """
+        detail = Fields(value, "a topic").value("mappingDetail")
+        return cls(
+            config=TopicConfig.from_json(value),
+            mapping=(
+                None if detail is None else TopicQueueMappingDetail.from_json(detail)
+            ),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON form."""
+        value = self.config.to_json()
+        if self.mapping is not None:
+            value["mappingDetail"] = self.mapping.to_json()
+        return value
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,138 @@
+# -*- test-case-name: tests.routing.test_static_topics -*-
+"""The arithmetic of static topics: which item has an offset, and what may be accepted.
+
+A static topic has a fixed number of logical queues. Each is a row of items: physical
+queues of brokers, one after the other. When a queue moves to another broker, an item is
+added; the logical offsets go on, with a gap between items, so that the old broker's
+last messages have their place before those of the new one.
+
+C{docs/facts/broker.md} 23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from rocketbroker.errors import SystemFailure
+from rocketbroker.wire.bodies.mappings import (
+    GLOBAL_SCOPE,
+    UNDECIDED,
+    LogicQueueMappingItem,
+    TopicQueueMappingDetail,
+)
+
+#: Begins the name of the broker under which clients know logical queues.
+MOCK_PREFIX: Final = "__syslo__"
+
+#: A logical offset beyond all.
+LAST: Final = (1 << 63) - 1
+
+Items = Sequence[LogicQueueMappingItem]
+
+
+def mock_broker_name(scope: str) -> str:
+    """The name of the broker under which clients know the queues of a scope."""
+    return MOCK_PREFIX + (scope[2:] if scope == GLOBAL_SCOPE else scope)
+
+
+def decided(items: Items) -> list[LogicQueueMappingItem]:
+    """The items whose place in the logical queue is known, in order."""
+    return [item for item in items if item.is_decided]
+
+
+def find(items: Items, offset: int) -> LogicQueueMappingItem:
+    """The item that has a logical offset: the last that begins at or before it; the
+    first one for an offset before all.
+
+    @raise SystemFailure: no item's place is known.
+    """
+    known = decided(items)
+    if not known:
+        raise SystemFailure("no item of the queue has its logical offset")
+    for item in reversed(known):
+        if item.logic_offset <= offset:
+            return item
+    return known[0]
+
+
+def following(
+    items: Items, item: LogicQueueMappingItem
+) -> LogicQueueMappingItem | None:
+    """The decided item behind one; None if there is none."""
+    known = decided(items)
+    return next((other for other in known if other.gen > item.gen), None)
+
+
+def check(items: Items) -> None:
+    """Refuse a row of items that cannot be one queue.
+
+    @raise SystemFailure: it is not; RocketMQ's words.
+    """
+    last: LogicQueueMappingItem | None = None
+    for item in reversed(items):
+        if min(item.start_offset, item.gen, item.queue_id) < 0:
+            raise SystemFailure("The field is illegal, should not be negative")
+        if last is not None and item.logic_offset < 0:
+            raise SystemFailure("The non-latest item has negative logic offset")
+        if last is not None and item.gen >= last.gen:
+            raise SystemFailure("The gen dose not increase monotonically")
+        if item.end_offset != UNDECIDED and item.end_offset < item.start_offset:
+            raise SystemFailure("The endOffset is smaller than the start offset")
+        if last is not None and last.is_decided:
+            if item.logic_offset >= last.logic_offset:
+                raise SystemFailure(
+                    "The base logic offset dose not increase monotonically"
+                )
+            if item.top >= last.logic_offset:
+                raise SystemFailure(
+                    "The max logic offset dose not increase monotonically"
+                )
+        last = item
+
+
+def accepted(
+    old: TopicQueueMappingDetail | None, new: TopicQueueMappingDetail, force: bool
+) -> TopicQueueMappingDetail:
+    """What a broker keeps when it is given a mapping (request 513).
+
+    @param old: what it has.
+    @param force: take it whatever the broker has; queues that it does not name stay.
+    @raise SystemFailure: it may not be taken; RocketMQ's words.
+    """
+    for items in new.hosted_queues.values():
+        check(items)
+    if old is None:
+        return new
+    if not force:
+        _check_newer(old, new)
+    return attrs.evolve(new, hosted_queues={**old.hosted_queues, **new.hosted_queues})
+
+
+def _check_newer(old: TopicQueueMappingDetail, new: TopicQueueMappingDetail) -> None:
+    if new.epoch < old.epoch:
+        raise SystemFailure(
+            f"Can't accept data with small epoch {new.epoch} < {old.epoch}"
+        )
+    if new.scope != old.scope:
+        raise SystemFailure(
+            f"Can't accept data with unmatched scope {new.scope} != {old.scope}"
+        )
+    if new.epoch > old.epoch:
+        return
+    for number, items in old.hosted_queues.items():
+        others = new.hosted_queues.get(number)
+        if others is None:
+            raise SystemFailure("Cannot accept equal epoch with null data")
+        if not items:
+            continue
+        if not others:
+            raise SystemFailure("The new item list is null or empty")
+        if _place(others[-1]) != _place(items[-1]):
+            raise SystemFailure("The new leader is different but epoch equal")
+
+
+def _place(item: LogicQueueMappingItem) -> tuple[int, str, int, int]:
+    return item.gen, item.bname, item.queue_id, item.start_offset
