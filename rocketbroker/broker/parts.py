@@ -24,6 +24,7 @@ from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
 from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.cold_flow import ColdFlow
@@ -174,10 +175,11 @@ class Parts:
             wall_ms,
         )
         self.filters = Filters(options, file("consumerFilter.json"), wall_ms)
-        self.request_modes = MessageRequestModes(
-            options, file("messageRequestMode.json")
-        )
-        tables = self.topics, self.groups, self.offsets
+        modes = file("messageRequestMode.json")
+        self.request_modes = MessageRequestModes(options, modes)
+        mappings = file("topicQueueMapping.json")
+        self.mappings = QueueMappings(options.broker_name, mappings, wall_ms)
+        tables = self.topics, self.mappings, self.groups, self.offsets
         self._tables = (*tables, self.filters, self.request_modes)
 
     def _make_registries(self) -> None:
@@ -470,6 +472,7 @@ class Parts:
             self.name_servers,
             options,
             self.topics,
+            self.mappings,
             self.services,
         )
 

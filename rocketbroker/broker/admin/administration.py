@@ -44,6 +44,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         store,
         settings.broker,
         parts.topics,
+        parts.mappings,
         parts.offsets,
         parts.keyed_stats.put_tps,
         slices,

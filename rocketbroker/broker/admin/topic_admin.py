@@ -1,6 +1,6 @@
 # -*- test-case-name: tests.broker.admin.test_topic_admin -*-
 """Topics created, changed, listed and deleted on request: 17, 18, 21, 215, 351, 305,
-202; and queues of topics that are gone (316).
+202, static ones 513; and queues of topics that are gone (316).
 
 A change is answered when it is in the file and the name servers know it, so that the
 client can use the topic at once. Name servers that cannot be reached delay the answer
@@ -20,6 +20,7 @@ from twisted.logger import Logger
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import decoded, with_body
 from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topic_attributes import (
     altered,
     check_message_type,
@@ -38,8 +39,9 @@ from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
 from rocketbroker.remoting.changes import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
 from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.bodies.queues import MessageQueue
-from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.bodies.topics import TopicConfig, TopicConfigAndQueueMapping
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fields import Fields
@@ -66,6 +68,7 @@ class TopicAdmin:
         store: IStore,
         options: BrokerOptions,
         topics: TopicTable,
+        mappings: QueueMappings,
         offsets: OffsetTable,
         put_tps: Callable[[str], float],
         slices: ISlices,
@@ -81,6 +84,7 @@ class TopicAdmin:
         self._store = store
         self._options = options
         self._topics = topics
+        self._mappings = mappings
         self._offsets = offsets
         self._put_tps = put_tps
         self._slices = slices
@@ -95,6 +99,7 @@ class TopicAdmin:
         """Answer on a port."""
         for code, responder in (
             (RequestCode.UPDATE_AND_CREATE_TOPIC, self.create),
+            (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, self.create_static),
             (RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self.create_list),
             (RequestCode.DELETE_TOPIC_IN_BROKER, self.delete),
             (RequestCode.CLEAN_UNUSED_TOPIC, self.clean_unused),
@@ -125,6 +130,44 @@ class TopicAdmin:
             return kept.addCallback(lambda _: response_to(request))
         self._put(connection, [config])
         return self._settled([config]).addCallback(lambda _: response_to(request))
+
+    def create_static(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
+        """Request 513: make or change a topic and the mapping of its queues.
+
+        As in RocketMQ the topic is taken even if the mapping is not; attributes and
+        order stay as they are.
+        """
+        header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
+        detail = decoded(request, TopicQueueMappingDetail.from_json)
+        if detail.topic != header.topic:
+            raise InvalidParameter(
+                f"the mapping is of topic {detail.topic!r:.300}, not of {header.topic}"
+            )
+        before = self._topics.config(header.topic) or TopicConfig()
+        wanted = attrs.evolve(
+            before,
+            topic_name=header.topic,
+            read_queue_nums=header.read_queue_nums,
+            write_queue_nums=header.write_queue_nums,
+            perm=header.perm,
+            topic_filter_type=header.topic_filter_type,
+            topic_sys_flag=header.topic_sys_flag or 0,
+            attributes={},
+        )
+        # Also one that is the same: name servers look at mappings when topics change.
+        config = self._checked(wanted, {}) or self._known(header.topic)
+        self._put(connection, [config])
+        self._mappings.put(detail, bool(header.force))
+        self._log.info(
+            "{peer} mapped the queues of topic {topic!r}: {detail}",
+            peer=connection.peer,
+            topic=header.topic,
+            detail=detail.to_json(),
+        )
+        done = self._settled([config]).addCallback(lambda _: self._mappings.kept())
+        return done.addCallback(lambda _: response_to(request))
 
     def create_list(
         self, connection: IConnection, request: Command
@@ -219,6 +262,7 @@ class TopicAdmin:
                     "{peer} deleted topic {topic!r}", peer=connection.peer, topic=known
                 )
             self._topics.delete(known)
+            self._mappings.delete(known)
             self._offsets.forget_topic(known)
             # In the same turn: messages sent from now on belong to a new topic.
             self._store.delete_topic(known)
@@ -263,15 +307,18 @@ class TopicAdmin:
     def all_topics(self, connection: IConnection, request: Command) -> Command:
         """Request 21: the whole table."""
         value = self._topics.to_json()
-        value["mappingDataVersion"] = value["dataVersion"]
-        value["topicQueueMappingDetailMap"] = {}
+        value["mappingDataVersion"] = self._mappings.version.to_json()
+        value["topicQueueMappingDetailMap"] = self._mappings.details_json()
         value["topicQueueMappingInfoMap"] = {}
         return with_body(request, value, ext={})
 
     def one_topic(self, connection: IConnection, request: Command) -> Command:
-        """Request 351: one topic's settings."""
-        name = GetTopicConfigRequestHeader.from_ext(request.ext).topic
-        return with_body(request, self._known(name).to_json())
+        """Request 351: one topic's settings; with C{lo} its queues' mapping, too."""
+        header = GetTopicConfigRequestHeader.from_ext(request.ext)
+        config = self._known(header.topic)
+        detail = self._mappings.details.get(header.topic) if header.lo else None
+        answer = TopicConfigAndQueueMapping(config=config, mapping=detail)
+        return with_body(request, answer.to_json())
 
     def _known(self, name: str) -> TopicConfig:
         """The topic.

@@ -6,6 +6,7 @@ Rules: docs/facts/broker.md 9.1 and 9.2."""
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol, final
 
@@ -18,6 +19,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import TopicNotExist, error_of_response
 from rocketbroker.records.names import SYNC_MEMBER_PREFIX
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.registration import RegisterBrokerBody, plain_body
 from rocketbroker.wire.bodies.routes import (
     GetBrokerMemberGroupResponseBody,
@@ -54,18 +56,21 @@ class Batch:
     @ivar configs: sorted by name.
     @ivar version: of the table that has them, or one that stands for it.
     @ivar compressed: compressedRegister.
+    @ivar infos: of those of them that are static topics.
     """
 
     configs: list[TopicConfig]
     version: DataVersion
     compressed: bool
+    infos: Mapping[str, TopicQueueMappingInfo] = attrs.Factory(dict)
 
     @cached_property
     def body(self) -> bytes:
         """The body of the request, made once for all name servers."""
         if not self.compressed:
-            return plain_body(self.configs, self.version)
-        return RegisterBrokerBody.of(self.configs, self.version).encode(True)
+            return plain_body(self.configs, self.version, self.infos)
+        body = RegisterBrokerBody.of(self.configs, self.version, self.infos)
+        return body.encode(True)
 
     @cached_property
     def crc(self) -> int:

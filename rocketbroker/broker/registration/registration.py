@@ -31,6 +31,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.json_table import MAX_PAUSE_SECONDS
+from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topics import READ, WRITE, TopicTable
 from rocketbroker.broker.registration.masters import Masters
 from rocketbroker.broker.registration.member_group import MemberGroup
@@ -81,6 +82,7 @@ class Registration:
         name_servers: NameServers,
         options: BrokerOptions,
         topics: TopicTable,
+        mappings: QueueMappings,
         services: Services,
     ) -> None:
         self.registered = 0
@@ -93,6 +95,7 @@ class Registration:
         self._name_servers = name_servers
         self._options = options
         self._topics = topics
+        self._mappings = mappings
         self._services = services
         self._retry: IDelayedCall | None = None
         self._soon: IDelayedCall | None = None
@@ -309,7 +312,8 @@ class Registration:
         ]
 
     def _batch(self, configs: list[TopicConfig], version: DataVersion) -> Batch:
-        return Batch(configs, version, self._options.compressed_register)
+        infos = self._mappings.infos(config.topic_name for config in configs)
+        return Batch(configs, version, self._options.compressed_register, infos)
 
     def _visible(self, config: TopicConfig) -> TopicConfig:
         """A topic as clients may use it: with no more than the broker permits."""

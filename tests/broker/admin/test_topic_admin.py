@@ -77,6 +77,7 @@ class TopicAdminTests(SynchronousTestCase):
             store or rig.store,
             BrokerOptions(broker_name="broker-a", **options),
             rig.topics,
+            rig.broker.mappings,
             rig.offsets,
             {"T": 2.5}.__getitem__,
             rig.broker.slices,

@@ -7,6 +7,7 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.name_servers import NameServers
@@ -63,6 +64,7 @@ class NameServersTests(SynchronousTestCase):
             self.names,
             settings.broker,
             TopicTable(settings.broker, file, lambda: 1000),
+            QueueMappings("b", file, lambda: 1000),
             self.services,
         )
         self.ready = self.registration.start()

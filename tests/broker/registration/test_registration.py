@@ -9,6 +9,7 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.name_servers import NameServers
@@ -31,7 +32,6 @@ from tests.broker.callers import Call, Caller
 from tests.broker.rig import NoLookup, services_of
 
 SERVERS = ("one:1", "two:2")
-
 ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
@@ -61,8 +61,9 @@ class RegistrationTests(SynchronousTestCase):
         self.services = services_of(self.clock, broker=broker)
         settings = BrokerSettings.from_properties({"namesrvAddr": ";".join(servers)})
         names = NameServers(settings, NoLookup(), at_once, self.services)
+        static = QueueMappings("b", file, lambda: 1000)
         self.registration = Registration(
-            self.clock, calls, names, broker, self.topics, self.services
+            self.clock, calls, names, broker, self.topics, static, self.services
         )
 
     def answer_all(self, body: bytes = b"") -> list[Call]:
