@@ -73,6 +73,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "replicas",
         "send",
         "pull",
+        "statictopics",
         "schedule",
         "transaction",
         "timer",

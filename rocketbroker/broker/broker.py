@@ -44,6 +44,8 @@ from rocketbroker.broker.services import (
     STATISTICS,
     WATERMARKS,
 )
+from rocketbroker.broker.statictopics.mapped_requests import MappedRequests
+from rocketbroker.broker.statictopics.other_brokers import OtherBrokers
 from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -68,6 +70,7 @@ class Broker(Parts):
     @ivar slave_progress: of a slave, how far behind its master it is.
     @ivar group_roles: how this broker gets into the group of its name, and acts in it.
     @ivar pop: consumption by POP.
+    @ivar mapped_requests: stand before the responders for static topics.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -108,6 +111,7 @@ class Broker(Parts):
             part.register(self.vip)
         self.pulling.register(self.main)
         self.pop.register_main(self.main)
+        self.mapped_requests = self._make_mapped_requests(env)
         self._limit_waits(settings)
         self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
@@ -128,6 +132,15 @@ class Broker(Parts):
             self.schedule.become,
             self.services,
         )
+
+    def _make_mapped_requests(self, env: BrokerEnvironment) -> MappedRequests:
+        options = self.settings.broker
+        others = OtherBrokers(env.client, self.routes, options)
+        self.running.subscribe(others.configure)
+        mapped = MappedRequests(self.mappings, others, options.broker_name)
+        for table in (self.main, self.vip):
+            mapped.stand_before(table)
+        return mapped
 
     def _make_pop(self, env: BrokerEnvironment) -> Pops:
         host = host_bytes(self.settings.broker.broker_ip1, self.port)

@@ -120,11 +120,10 @@ class VerifyTests(SynchronousTestCase):
 
     def test_takeover(self) -> None:
         """What a broker does not take over yet is a remark."""
-        folder = os.path.join(self.root, "config")
-        os.mkdir(folder)
-        path = os.path.join(folder, "topicQueueMapping.json")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write('{"topicQueueMappingInfoMap":{"T":{}}}')
+        folder = os.path.join(self.root, "config", "users")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "CURRENT"), "w", encoding="utf-8") as file:
+            file.write("x")
         remark, row = self.rows("-c", self.config)
         self.assertEqual((remark["kind"], row["faults"]), ("remark", 0))
-        self.assertIn("static topics", str(remark["text"]))
+        self.assertIn("users of ACL 2.0", str(remark["text"]))

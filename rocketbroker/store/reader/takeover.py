@@ -42,8 +42,7 @@ def not_taken_over(
     """
     found: list[str] = []
     timers = iter(()) if has_timers else _timers(files, root)
-    parts = timers, _pop(files, root), _mappings(files, root)
-    for part in (*parts, _acl(files, root, home)):
+    for part in (timers, _pop(files, root), _acl(files, root, home)):
         # A directory that cannot be read is reported elsewhere.
         with contextlib.suppress(OSError, StoreError):
             found += part
@@ -80,17 +79,6 @@ def _pop(files: IFiles, root: str) -> Iterator[str]:
             f"{os.path.join(root, 'kvStore')} has records of POP that are not read, so "
             "messages that were popped and not acknowledged do not come again. "
             "RocketMQ's broker moves them into its log (mqadmin exportPopRecord)."
-        )
-
-
-def _mappings(files: IFiles, root: str) -> Iterator[str]:
-    """Static topics."""
-    name = "topicQueueMapping.json"
-    mappings = _json(files, root, name).get("topicQueueMappingInfoMap")
-    if isinstance(mappings, dict) and mappings:
-        yield (
-            f"config/{name} maps the queues of {len(mappings)} static topics; static "
-            "topics are not served yet, so their clients see wrong queues and offsets."
         )
 
 

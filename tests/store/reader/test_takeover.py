@@ -67,14 +67,6 @@ class TakeoverTests(SynchronousTestCase):
         (message,) = self.sentences()
         self.assertIn("kvStore has records of POP", message)
 
-    def test_mappings(self) -> None:
-        """Static topics are named if there are any."""
-        name = "config/topicQueueMapping.json"
-        self.write(name, b'{"topicQueueMappingInfoMap":{}}')
-        self.assertEqual(self.sentences(), [])
-        self.write(name, b'{"topicQueueMappingInfoMap":{"T":{}}}')
-        self.assertIn("1 static topics", self.sentences()[0])
-
     def test_acl(self) -> None:
         """Files with rules are named, an empty one not."""
         home = os.path.join(ROOT, "home")
@@ -90,7 +82,7 @@ class TakeoverTests(SynchronousTestCase):
 
     def test_damaged(self) -> None:
         """A file that makes no sense tells nothing."""
-        for name in ("topicQueueMapping.json", "consumerOffset.json", "timermetrics"):
+        for name in ("consumerOffset.json", "timermetrics"):
             self.write(f"config/{name}", b"\xff{")
         self.write("config/timercheck", b"\1")
         self.has_timers = False
