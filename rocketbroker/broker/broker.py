@@ -140,6 +140,8 @@ class Broker(Parts):
         mapped = MappedRequests(self.mappings, others, options.broker_name)
         for table in (self.main, self.vip):
             mapped.stand_before(table)
+        # Pulls that wait in a queue that has moved are to ask at its new place.
+        self.mappings.watch(self.long_polling.wake_all)
         return mapped
 
     def _make_pop(self, env: BrokerEnvironment) -> Pops:

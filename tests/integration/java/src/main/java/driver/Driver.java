@@ -146,6 +146,7 @@ public final class Driver {
         p.setNamesrvAddr(names(c));
         p.setInstanceName("producer" + instances++);
         p.setRetryTimesWhenSendFailed(c.getIntValue("retries"));
+        if (c.containsKey("pollMs")) p.setPollNameServerInterval(c.getIntValue("pollMs"));
         if (c.containsKey("compressOver")) p.setCompressMsgBodyOverHowmuch(c.getIntValue("compressOver"));
         if (c.containsKey("maxMessageSize")) p.setMaxMessageSize(c.getIntValue("maxMessageSize"));
         p.start();
@@ -289,6 +290,7 @@ public final class Driver {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"));
         consumer.setNamesrvAddr(names(c));
         consumer.setInstanceName(c.containsKey("instance") ? c.getString("instance") : "consumer" + instances++);
+        if (c.containsKey("pollMs")) consumer.setPollNameServerInterval(c.getIntValue("pollMs"));
         if (c.containsKey("heartbeatMs")) consumer.setHeartbeatBrokerInterval(c.getIntValue("heartbeatMs"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         if (c.containsKey("model")) setModel(consumer, c.getString("model"));
