@@ -117,6 +117,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             options.broker_name,
             parts.address,
             parts.topics,
+            parts.mappings,
             parts.groups,
             parts.offsets,
             parts.consumers,

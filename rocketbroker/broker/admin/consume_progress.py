@@ -17,7 +17,8 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
+from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.remoting.interfaces import (
@@ -81,6 +82,7 @@ class ConsumeProgress:
         broker_name: str,
         address: str,
         topics: TopicTable,
+        mappings: QueueMappings,
         groups: GroupTable,
         offsets: OffsetTable,
         consumers: ConsumerRegistry,
@@ -100,6 +102,7 @@ class ConsumeProgress:
         self._broker_name = broker_name
         self._address = address
         self._topics = topics
+        self._mappings = mappings
         self._groups = groups
         self._offsets = offsets
         self._consumers = consumers
@@ -124,7 +127,13 @@ class ConsumeProgress:
         queues = [
             queue
             for name in names
-            for queue in self._queues(name, group, self._known(name).read_queue_nums)
+            for queue in self._queues(
+                name,
+                group,
+                self._known(name).read_queue_nums,
+                # Tools tell by it in which part of a static topic's queue a group is.
+                NONE if name in self._mappings.details else 0,
+            )
         ]
         tps = sum(self._taken_tps(group, name) for name in names)
         return self._in_thread(lambda: dict(map(self._entry, queues))).addCallback(
@@ -154,11 +163,16 @@ class ConsumeProgress:
         assert config is not None
         return config
 
-    def _queues(self, topic: str, group: str, count: int) -> list[Place]:
-        """The first queues of a topic, each with the group's offsets in it."""
+    def _queues(
+        self, topic: str, group: str, count: int, least: int = 0
+    ) -> list[Place]:
+        """The first queues of a topic, each with the group's offsets in it.
+
+        @param least: stands for no offset.
+        """
         found = []
         for number in range(count):
-            committed = max(0, self._offsets.query(group, topic, number))
+            committed = max(least, self._offsets.query(group, topic, number))
             pulled = self._offsets.pull_offset(group, topic, number)
             queue = self._store.queue(topic, number)
             found.append((queue, committed, max(committed, pulled)))

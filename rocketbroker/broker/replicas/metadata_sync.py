@@ -1,7 +1,8 @@
 # -*- test-case-name: tests.broker.replicas.test_metadata_sync -*-
 """A slave's copies of its master's tables.
 
-The log is replicated; what stands beside it is asked for: topics (21), consumer offsets
+The log is replicated; what stands beside it is asked for: topics (21), with the
+mappings of static ones, which RocketMQ's slaves leave out; consumer offsets
 (43), offsets of delay levels (45), groups (201), and how groups get their messages
 (402). RocketMQ does it once a minute, the first time a minute after the start. Here the
 first time is as soon as the master is known: a master that dies before that would leave
@@ -41,6 +42,7 @@ from rocketbroker.broker.metadata.message_request_mode import (
     loaded_modes,
 )
 from rocketbroker.broker.metadata.offsets import OffsetTable, offsets_in
+from rocketbroker.broker.metadata.queue_mappings import QueueMappings, loaded_details
 from rocketbroker.broker.metadata.topics import TopicTable, bounded, loaded_version
 from rocketbroker.broker.registration.masters import Master, Masters
 from rocketbroker.broker.registration.name_server_api import Caller, successful
@@ -53,6 +55,7 @@ from rocketbroker.errors import (
 from rocketbroker.remoting.addresses import address_text, split_address
 from rocketbroker.remoting.interfaces import ISlices
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
@@ -117,6 +120,7 @@ class MetadataSync:
         masters: Masters,
         own_address: str,
         topics: TopicTable,
+        mappings: QueueMappings,
         groups: GroupTable,
         offsets: OffsetTable,
         request_modes: MessageRequestModes,
@@ -136,6 +140,7 @@ class MetadataSync:
         self._masters = masters
         self._own_address = own_address
         self._topics = topics
+        self._mappings = mappings
         self._groups = groups
         self._offsets = offsets
         self._request_modes = request_modes
@@ -243,8 +248,13 @@ class MetadataSync:
         host, port = split_address(address)
         vip = address_text(host, port - VIP_DISTANCE)
         known, version = self._topics.known(), self._topics.version
-        read = partial(topics_in, known=known, version=version)
-        copy = await self._read(vip, RequestCode.GET_ALL_TOPIC_CONFIG, read)
+
+        def read(body: bytes) -> tuple[Copy[TopicConfig] | None, MappingCopy]:
+            return topics_in(body, known, version), mappings_in(body)
+
+        code = RequestCode.GET_ALL_TOPIC_CONFIG
+        copy, mappings = await self._read(vip, code, read)
+        self._mappings.become(*mappings)
         if copy is not None:
             self._topics.become(*copy)
 
@@ -278,6 +288,10 @@ class MetadataSync:
 Copy: TypeAlias = tuple[list[C], list[str], DataVersion]
 
 
+#: The mappings of static topics, and the version of their table.
+MappingCopy: TypeAlias = tuple[list[TopicQueueMappingDetail], DataVersion]
+
+
 def table_in(body: bytes) -> dict[str, object]:
     """The table in an answer.
 
@@ -302,6 +316,16 @@ def topics_in(
     table = value.get("topicConfigTable")
     configs = map(TopicConfig.from_json, entries(table))
     return compared({each.topic_name: bounded(each) for each in configs}, known, value)
+
+
+def mappings_in(body: bytes) -> MappingCopy:
+    """The mappings in a table of topics; a master before 5.0 has none.
+
+    @raise RemoteProtocolError: they make no sense.
+    """
+    value = table_in(body)
+    version = DataVersion.from_json(value.get("mappingDataVersion"))
+    return loaded_details(value), version
 
 
 def groups_in(

@@ -30,6 +30,7 @@ class ProgressTests(SynchronousTestCase):
             "broker-a",
             "10.0.0.1:10911",
             rig.topics,
+            rig.broker.mappings,
             rig.groups,
             rig.offsets,
             rig.consumers,

@@ -10,6 +10,7 @@ from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import METADATA_SYNC
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps
@@ -39,6 +40,8 @@ class SyncTests(SynchronousTestCase):
         self.master.offsets.commit("G", "T", 0, 7)
         self.master.broker.delay_offsets.put(3, 5)
         self.master.broker.request_modes.put(RequestMode(topic="T", consumer_group="G"))
+        mapping = TopicQueueMappingDetail(topic="T", bname="broker-a", epoch=3)
+        self.master.broker.mappings.put(mapping, False)
 
     def begin(self) -> None:
         """The slave runs, and finds its master."""
@@ -81,6 +84,9 @@ class SyncTests(SynchronousTestCase):
         self.assertEqual(slave.groups.version, master.groups.version)
         self.assertEqual(slave.offsets.queues("G", "T"), {0: 7})
         self.assertEqual(slave.broker.delay_offsets.get(3), 5)
+        mappings = slave.broker.mappings.to_json()
+        self.assertEqual(mappings, master.broker.mappings.to_json())
+        self.assertEqual(list(slave.broker.mappings.details), ["T"])
         modes = slave.broker.request_modes.to_json()
         self.assertEqual(modes, master.broker.request_modes.to_json())
         for table in self.sync.tables:

@@ -239,6 +239,13 @@ class MappedRequestTests(PairCase):
         assert isinstance(table, dict)
         self.assertEqual(list(table["topicQueueMappingDetailMap"]), ["T"])
 
+    def test_progress(self) -> None:
+        """Of a queue in which the group has no offset, 208 says -1 and not 0."""
+        answer = loads(self.ask(208, {"consumerGroup": "G", "topic": "T"}).body)
+        assert isinstance(answer, dict)
+        found = {each["consumerOffset"] for each in answer["offsetTable"].values()}
+        self.assertEqual(found, {-1})
+
     def test_refused(self) -> None:
         """A mapping that is older than the broker's is refused, unless it is forced."""
         self.move()
