@@ -31,6 +31,7 @@ from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.slave_progress import SlaveProgress
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import (
+    CLEAN_MAPPINGS,
     CLIENTS,
     DIAGNOSIS,
     DISPATCH_BEHIND,
@@ -45,6 +46,7 @@ from rocketbroker.broker.services import (
     WATERMARKS,
 )
 from rocketbroker.broker.statictopics.mapped_requests import MappedRequests
+from rocketbroker.broker.statictopics.mapping_cleanup import MappingCleanup
 from rocketbroker.broker.statictopics.other_brokers import OtherBrokers
 from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.broker.wait_limits import wait_limits
@@ -52,6 +54,7 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.store.retention.cleaner import local_hour
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
@@ -126,6 +129,7 @@ class Broker(Parts):
             self.registration.masters,
             self.address,
             self.topics,
+            self.mappings,
             self.groups,
             self.offsets,
             self.request_modes,
@@ -142,6 +146,10 @@ class Broker(Parts):
             mapped.stand_before(table)
         # Pulls that wait in a queue that has moved are to ask at its new place.
         self.mappings.watch(self.long_polling.wake_all)
+        self.mapping_cleanup = MappingCleanup(
+            self.mappings, others, self.routes, self.settings, env.wall_ms, local_hour
+        )
+        self.running.subscribe(self.mapping_cleanup.configure)
         return mapped
 
     def _make_pop(self, env: BrokerEnvironment) -> Pops:
@@ -237,6 +245,7 @@ class Broker(Parts):
         begin(DISPATCH_BEHIND, self.watermarks.look_behind)
         begin(SAMPLES, self.statistics.look)
         begin(MASTERS_END, self.slave_progress.look)
+        begin(CLEAN_MAPPINGS, self.mapping_cleanup.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.group_roles.start().addCallback(lambda _: self._ready())
 

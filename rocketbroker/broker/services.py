@@ -262,6 +262,15 @@ ESCAPE_HALVES: Final = Service(
     roles=ACTING,
 )
 
+# Static topics.
+
+CLEAN_MAPPINGS: Final = Service(
+    "cleaning of mappings",
+    "parts of moved queues whose messages are gone are not asked for any more",
+    always(300),
+    roles=MASTERS,
+)
+
 # Masters and slaves.
 
 METADATA_SYNC: Final = Service(

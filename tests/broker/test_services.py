@@ -13,6 +13,7 @@ from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.roles import ACTING, MASTERS, Role
 from rocketbroker.broker.services import (
     CHECKS,
+    CLEAN_MAPPINGS,
     CLEANING,
     DELIVER_TIMERS,
     DELIVERY,
@@ -150,7 +151,7 @@ class ServicesTests(WeekCase):
         broker.services.act_as(Role.SLAVE)
         kept = self.on(broker)
         special = {DELIVERY.name, CHECKS.name, MARKS.name, DELIVER_TIMERS.name}
-        special |= {POP_PROGRESS.name, REVIVE.name}
+        special |= {POP_PROGRESS.name, REVIVE.name, CLEAN_MAPPINGS.name}
         self.assertEqual(everything - kept, special)
         copied = {METADATA_SYNC.name, TIMER_SYNC.name}
         followers = copied | {MASTERS_END.name}

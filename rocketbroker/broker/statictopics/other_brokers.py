@@ -40,16 +40,17 @@ class OtherBrokers:
         self._seconds = settings.broker.forward_timeout / 1000
 
     async def ask(
-        self, topic: str, name: str, code: int, ext: dict[str, str]
+        self, topic: str, name: str, code: int, ext: dict[str, str], lo: bool = False
     ) -> Command:
-        """Ask the master of a name about a physical queue.
+        """Ask the master of a name.
 
+        @param lo: about logical queues, and not physical ones.
         @return: its answer, whatever the code.
         @raise SystemFailure: it is not known, or does not answer.
         """
         address = await self._address(topic, name)
         self.asked += 1
-        command = Command(code, {**ext, "lo": "false", "bname": name})
+        command = Command(code, {**ext, "lo": str(lo).lower(), "bname": name})
         try:
             return await self._client.invoke(address, command, self._seconds)
         except RocketbrokerError as error:
