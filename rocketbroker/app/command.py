@@ -99,7 +99,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "topic": Place(
             "rocketbroker.admin.verbs.topic:topic",
-            "Topics: list, show, create, update, delete.",
+            "Topics: list, show, create, update, move, delete.",
         ),
     },
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -96,8 +96,14 @@ class AdminCluster:
             }
         )
 
-    def serve(self, table: ResponderTable, command: Command) -> Any:
-        """Answer a request, or fail as told."""
+    def serve(
+        self, table: ResponderTable, command: Command, rig: Rig | None = None
+    ) -> Any:
+        """Answer a request, or fail as told.
+
+        @param rig: the broker, if it is another one.
+        """
+        rig = rig or self.rig
         fault = self.faults.get(command.code)
         if fault is not None:
             found = fault(command)
@@ -107,15 +113,15 @@ class AdminCluster:
         if responder is None:
             return answer(3, remark=f"request type {command.code} not supported")
         got: list[object] = []
-        self.rig.connection.frames.clear()
-        maybeDeferred(responder, self.rig.connection, command).addBoth(got.append)
-        self.rig.batcher.flush()
+        rig.connection.frames.clear()
+        maybeDeferred(responder, rig.connection, command).addBoth(got.append)
+        rig.batcher.flush()
         for _ in range(MAX_STEPS):
-            if got not in ([], [None]) or self.rig.connection.frames:
+            if got not in ([], [None]) or rig.connection.frames:
                 break
-            self.rig.clock.advance(0.1)
-        self.rig.scheduler.dispatch()
-        sent = self.rig.answers()
+            rig.clock.advance(0.1)
+        rig.scheduler.dispatch()
+        sent = rig.answers()
         if sent or not got:
             return sent
         (result,) = got

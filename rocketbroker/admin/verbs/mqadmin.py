@@ -46,8 +46,8 @@ def parse(words: Sequence[str], translation: Translation, name: str) -> Values:
                 raise Failure(f"{word} needs a value: {usage(name)}", USAGE)
             value = left.pop(0)
         found[letter] = value
-    needed = [text[0] for text in translation.options.split() if text.endswith("*")]
-    for letter in needed:
+    options = translation.options.split()
+    for letter in (text.partition("/")[0] for text in options if text.endswith("*")):
         if letter not in found:
             raise Failure(f"-{letter} is needed: {usage(name)}", USAGE)
     return found

@@ -47,6 +47,15 @@ def place(values: Values) -> Call:
     return found
 
 
+def static_place(values: Values) -> Call:
+    """The brokers of a static topic: all of C{-b}, or the cluster of C{-c}. C{-mf} and
+    C{-fr} have no effect in mqadmin either."""
+    if "c" in values:
+        return ["--cluster", values["c"]]
+    names = values.get("b", "").split(",")
+    return [word for name in names if name for word in ("--broker", name)]
+
+
 def broker(values: Values) -> str:
     """The broker of C{-b}, which our verb needs."""
     if "b" not in values:
@@ -199,7 +208,6 @@ def clean(what: str) -> Translation:
 
 _CONTROLLER: Final = "It is about controllers, which rocketbroker does not have yet."
 _ACCESS: Final = "It is about access control, which this tool does not serve yet."
-_STATIC: Final = "It is about static topics, which rocketbroker does not have yet."
 _POP: Final = "It is about POP consumption, which rocketbroker does not serve yet."
 _ROCKSDB: Final = "It is about RocksDB, which rocketbroker does not use."
 _CONTAINER: Final = "It is about containers of brokers, which this tool does not serve."
@@ -241,6 +249,14 @@ COMMANDS: Final[dict[str, Translation]] = {
     "topicList": Translation(
         "c/clusterModel?",
         lambda v: [["topic", "ls", "--all", *([] if "c" in v else ["--names"])]],
+    ),
+    "updateStaticTopic": Translation(
+        "t/topic* qn/totalQueueNum* b/brokers c/clusters mf/mapFile fr/forceReplace",
+        lambda v: [["topic", "create-static", v["t"], "-q", v["qn"], *static_place(v)]],
+    ),
+    "remappingStaticTopic": Translation(
+        "t/topic* b/brokers c/clusters mf/mapFile fr/forceReplace",
+        lambda v: [["topic", "move", v["t"], *static_place(v), "--yes"]],
     ),
     "updateSubGroup": Translation(
         "g/groupName* b/brokerAddr c/clusterName s/consumeEnable "
@@ -389,8 +405,6 @@ MISSING: Final[dict[str, str]] = {
     "setConsumeMode": _POP,
     "allocateMQ": "'rocketbroker group show' shows which member has which queue.",
     "statsAll": "'rocketbroker top' shows rates and lags.",
-    "updateStaticTopic": _STATIC,
-    "remappingStaticTopic": _STATIC,
     "sendMsgStatus": "'rocketbroker bench send' shows rates and times.",
     "addBroker": _CONTAINER,
     "removeBroker": _CONTAINER,

@@ -23,6 +23,7 @@ from rocketbroker.admin.options import (
 from rocketbroker.admin.requests import topics
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+from rocketbroker.admin.verbs.static_topic import topic_create_static, topic_move
 from rocketbroker.blocking.client import TOPIC_SECONDS
 from rocketbroker.errors import ConfigurationError, TopicNotExist
 from rocketbroker.records.names import topic_problem
@@ -63,7 +64,11 @@ _ATTRIBUTES: Final = click.option(
 
 @click.group()
 def topic() -> None:
-    """Topics: list, show, create, update, delete."""
+    """Topics: list, show, create, update, move, delete."""
+
+
+topic.add_command(topic_create_static)
+topic.add_command(topic_move)
 
 
 def permission_text(perm: int) -> str:

@@ -19,6 +19,7 @@ SAMPLES = {
     "r": "4",
     "w": "4",
     "q": "2",
+    "qn": "2",
     "o": "7",
     "i": "1",
     "s": "1700000000000",
@@ -51,11 +52,10 @@ class NamesTests(VerbCase):
     def test_calls(self) -> None:
         """Each becomes calls that our verbs understand."""
         for name, translation in COMMANDS.items():
-            letters = [text[0] for text in translation.options.split()]
-            for given in (
-                letters,
-                [t[0] for t in translation.options.split() if "*" in t],
-            ):
+            options = translation.options.split()
+            letters = [text.partition("/")[0] for text in options]
+            needed = [t.partition("/")[0] for t in options if "*" in t]
+            for given in (letters, needed):
                 values = {each: SAMPLES.get(each, "x") for each in given}
                 if name == "deleteSubGroup":
                     values.pop("b", None)
