@@ -190,6 +190,8 @@ class BrokerOptions(KeyedOptions):
         "server_load_balancer_enable": "assign queues to consumers that ask for it",
         "default_message_request_mode": "PULL or POP: of groups that have no mode",
         **ABOUT_POP,
+        "forward_timeout": "how long another broker may take that has a part of a "
+        "static topic's queue",
         "transaction_time_out": "age at which a half message is first checked back",
         "transaction_check_max": "checks after which a half message is discarded",
         "transaction_check_interval": "time between rounds of checks",
@@ -249,6 +251,7 @@ class BrokerOptions(KeyedOptions):
                 "register_name_server_period",
                 "transaction_time_out",
                 "transaction_check_interval",
+                "forward_timeout",
                 "transaction_metric_flush_interval",
                 "channel_expired_timeout",
             ),
@@ -417,7 +420,7 @@ class BrokerOptions(KeyedOptions):
     enable_detail_stat: bool = True
     auto_delete_unused_stats: bool = True
     isolate_log_enable: bool = False
-    forward_timeout: int = 3000
+    forward_timeout: int = running(3000)
     enable_slave_acting_master: bool = False
     enable_remote_escape: bool = False
     skip_pre_online: bool = False
