@@ -59,7 +59,7 @@ class EffectTests(SynchronousTestCase):
     def test_ignored(self) -> None:
         """A setting without effect is named if it differs from the default."""
         self.assertIn("isolateLogEnable", keys_without_effect(BrokerOptions))
-        options = BrokerOptions(forward_timeout=5, region_id="x", acl_enable=True)
-        given = ["forwardTimeout", "regionId", "aclEnable", "highSpeedMode"]
-        self.assertEqual(ignored(given, [options]), ["forwardTimeout"])
+        options = BrokerOptions(isolate_log_enable=True, region_id="x", acl_enable=True)
+        given = ["isolateLogEnable", "regionId", "aclEnable", "highSpeedMode"]
+        self.assertEqual(ignored(given, [options]), ["isolateLogEnable"])
         self.assertEqual(ignored([], [options]), [])
