@@ -80,14 +80,14 @@ class Client:
         return self.routes.topics()
 
     def ask(self, queue: MessageQueue, code: int, header: Header) -> Command:
-        """Ask the master of a queue, and again if that may help.
+        """Ask the master of a physical queue, and again if that may help.
 
         @return: the successful answer.
         @raise BrokerError: it refused the request.
         @raise ConnectionLost: it could not be reached, as often as it was tried.
         @raise RequestTimeout: it did not answer in time, as often as it was tried.
         """
-        ext = header.to_ext()
+        ext = {**header.to_ext(), "lo": "false"}
         for left in reversed(range(self.settings.attempts)):
             try:
                 return self.ask_server(self.routes.address(queue), code, ext)

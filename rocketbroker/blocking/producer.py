@@ -36,8 +36,9 @@ from rocketbroker.records.properties import DELAY, TIMER_DELIVER_MS
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
-#: Answers after which another try, on another broker, may help.
-RETRY_CODES: Final = frozenset({17, 14, 1, 2, 16, 204, 205, 1500})
+#: Answers after which another try, on another broker, may help; 501: a queue of a
+#: static topic has moved.
+RETRY_CODES: Final = frozenset({17, 14, 1, 2, 16, 204, 205, 501, 1500})
 
 #: Answers that mean the message is stored.
 STORED_CODES: Final = frozenset(

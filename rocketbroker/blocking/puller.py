@@ -248,6 +248,7 @@ class Puller:
             "subVersion": "0",
             "expressionType": self._expression_type,
             "maxMsgBytes": str(self._max_bytes),
+            "lo": "false",
         }
         seconds = client.settings.seconds + suspend
         command = Command(RequestCode.PULL_MESSAGE, ext)

@@ -23,6 +23,7 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
+from rocketbroker.routing.static_topics import leading_brokers
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.routes import ClusterInfo, TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -51,12 +52,17 @@ class MessageQueue(NamedTuple):
 
 
 def write_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues to send to, by broker and number.
+    """The queues to send to, by broker and number; of a static topic its logical ones.
+
+    What is read is always a physical queue, whose offsets have no gaps.
 
     @param topic: whose queues; another than the route's while it does not exist yet.
     """
     if route.order_topic_conf:
         return _ordered_queues(topic, route.order_topic_conf)
+    if route.topic_queue_mapping_by_broker:
+        leaders = leading_brokers(route.topic_queue_mapping_by_broker)
+        return [MessageQueue(topic, name, number) for number, name in leaders.items()]
     with_master = {
         broker.broker_name
         for broker in route.broker_datas

@@ -11,7 +11,7 @@ C{docs/facts/broker.md} 23.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -22,6 +22,7 @@ from rocketbroker.wire.bodies.mappings import (
     UNDECIDED,
     LogicQueueMappingItem,
     TopicQueueMappingDetail,
+    TopicQueueMappingInfo,
 )
 
 #: Begins the name of the broker under which clients know logical queues.
@@ -36,6 +37,18 @@ Items = Sequence[LogicQueueMappingItem]
 def mock_broker_name(scope: str) -> str:
     """The name of the broker under which clients know the queues of a scope."""
     return MOCK_PREFIX + (scope[2:] if scope == GLOBAL_SCOPE else scope)
+
+
+def leading_brokers(infos: Mapping[str, TopicQueueMappingInfo]) -> dict[int, str]:
+    """Which broker leads which logical queue: of several the one with the highest
+    epoch, as clients see it.
+
+    @param infos: what brokers have told name servers, by name.
+    """
+    found: dict[int, str] = {}
+    for name, info in sorted(infos.items(), key=lambda each: each[1].epoch):
+        found.update(dict.fromkeys(info.curr_id_map, name))
+    return dict(sorted(found.items()))
 
 
 def decided(items: Items) -> list[LogicQueueMappingItem]:

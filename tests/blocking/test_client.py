@@ -68,6 +68,7 @@ class ClientTests(SynchronousTestCase):
         self.assertIsNone(self.client.committed_offset(QUEUE, "h"))
         ext = self.cluster.machine.requests[-1][1].ext or {}
         self.assertEqual(ext["setZeroIfNotFound"], "false")
+        self.assertEqual(ext["lo"], "false")
 
     def test_view(self) -> None:
         """The message at a physical offset, or the broker's refusal."""

@@ -101,6 +101,7 @@ class PullTests(PullerTestCase):
                 "subVersion": "0",
                 "expressionType": "TAG",
                 "maxMsgBytes": "9",
+                "lo": "false",
             },
         )
 

@@ -23,6 +23,7 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.testing.scripted import Script, answer
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
 from tests.blocking.cluster import MemoryCluster, silent
 
@@ -201,6 +202,21 @@ class QueueTests(SynchronousTestCase):
         """To read, a slave will do."""
         names = [queue.broker for queue in read_queues("T", self.route())]
         self.assertEqual(names, ["all", "readOnly", "slaveOnly"])
+
+    def test_static(self) -> None:
+        """Of a static topic its logical queues, each at the broker that leads it: of
+        two the one with the higher epoch."""
+        infos = {
+            name: TopicQueueMappingInfo(bname=name, epoch=epoch, curr_id_map=numbers)
+            for name, epoch, numbers in (
+                ("all", 7, {2: 5, 0: 4}),
+                ("readOnly", 6, {0: 1, 1: 0}),
+            )
+        }
+        route = attrs.evolve(self.route(), topic_queue_mapping_by_broker=infos)
+        names = [queue[1:] for queue in write_queues("T", route)]
+        self.assertEqual(names, [("all", 0), ("readOnly", 1), ("all", 2)])
+        self.assertEqual(len(read_queues("T", route)), 3)
 
     def test_ordered(self) -> None:
         """An ordered topic says itself which queues, in which order."""

@@ -27,6 +27,7 @@ from rocketbroker.broker.statictopics.other_brokers import OtherBrokers
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.hours import parse_hours
 from rocketbroker.errors import RocketbrokerError
+from rocketbroker.routing.static_topics import leading_brokers
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.statistics import TopicStatsTable
@@ -180,10 +181,7 @@ class MappingCleanup:
         self._routes.forget(topic)
         route = await self._routes.route(topic)
         infos = {} if route is None else route.topic_queue_mapping_by_broker or {}
-        found: dict[int, str] = {}
-        for name, info in sorted(infos.items(), key=lambda each: each[1].epoch):
-            found.update(dict.fromkeys(info.curr_id_map, name))
-        return found
+        return leading_brokers(infos)
 
     async def _mapping(self, topic: str, name: str) -> TopicQueueMappingDetail | None:
         code, ext = RequestCode.GET_TOPIC_CONFIG, {"topic": topic}

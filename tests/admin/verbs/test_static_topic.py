@@ -81,6 +81,22 @@ class StaticTopicTests(VerbCase):
         answer = self.other.ask(310, send_ext("T", 2), b"x")
         self.assertEqual((answer.ext or {})["queueOffset"], "10000")
 
+    def test_messages(self) -> None:
+        """Sends go to logical queues; all physical queues are read."""
+        self.create()
+        self.call("topic", "move", "T", "-b", "broker-b", "--yes")
+        for number in range(4):
+            self.call("message", "send", "T", f"m{number}")
+        self.assertEqual(self.cluster.rig.store.queue("T", 0).next_offset, 0)
+        self.call("topic", "move", "T", "-c", "cluster-a", "--yes")
+        for number in range(4, 8):
+            self.call("message", "send", "T", f"m{number}")
+        rows = self.rows(
+            "message", "receive", "T", "--count", "8", "--from", "earliest"
+        )
+        bodies = sorted(row["body"] for row in rows)
+        self.assertEqual(bodies, [f"m{number}" for number in range(8)])
+
     def test_wrong(self) -> None:
         """What is missing or not there is said."""
         result = self.call("topic", "create-static", "T", "-q", "2", status=2)
