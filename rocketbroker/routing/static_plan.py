@@ -110,7 +110,31 @@ def leaders(topic: str, table: Table) -> dict[int, TopicQueueMappingDetail]:
     @raise SystemFailure: they do not, or a queue has no leader or two.
     """
     found: dict[int, TopicQueueMappingDetail] = {}
-    agreed: set[tuple[str, int, int]] = set()
+    mappings = _mappings(topic, table)
+    if len({(one.scope, one.epoch, one.total_queues) for one in mappings}) > 1:
+        raise SystemFailure(
+            f"the brokers have different mappings of {topic}, as after a move that was "
+            f"broken off: 'rocketbroker topic move {topic} --finish' brings it to its "
+            "end"
+        )
+    for mapping in mappings:
+        for number in filter(mapping.leads, mapping.hosted_queues):
+            if number in found:
+                raise SystemFailure(
+                    f"queue {number} of {topic} is led by {found[number].bname} and by "
+                    f"{mapping.bname}"
+                )
+            found[number] = mapping
+    _check_complete(topic, mappings, found)
+    return found
+
+
+def _mappings(topic: str, table: Table) -> list[TopicQueueMappingDetail]:
+    """The mappings of all brokers, the oldest first.
+
+    @raise SystemFailure: one has none, or it makes no sense.
+    """
+    found = []
     for name, each in table.items():
         mapping = each.mapping
         if mapping is None:
@@ -119,24 +143,52 @@ def leaders(topic: str, table: Table) -> dict[int, TopicQueueMappingDetail]:
             )
         if (mapping.bname, mapping.topic, mapping.dirty) != (name, topic, False):
             raise SystemFailure(f"the mapping of {topic} on broker {name} is not its")
-        agreed.add((mapping.scope, mapping.epoch, mapping.total_queues))
-        for number, items in mapping.hosted_queues.items():
+        for items in mapping.hosted_queues.values():
             check(items)
-            if mapping.leads(number):
-                if number in found:
-                    raise SystemFailure(
-                        f"queue {number} of {topic} is led by {found[number].bname} "
-                        f"and by {name}"
-                    )
-                found[number] = mapping
-    if len(agreed) > 1:
-        raise SystemFailure(
-            f"the brokers have different mappings of {topic}: was a move broken off?"
-        )
-    total = max((each[2] for each in agreed), default=0)
+        found.append(mapping)
+    return sorted(found, key=lambda one: one.epoch)
+
+
+def _check_complete(
+    topic: str, mappings: list[TopicQueueMappingDetail], found: Collection[int]
+) -> None:
+    total = max((one.total_queues for one in mappings), default=0)
     if sorted(found) != list(range(total)):
         raise SystemFailure(f"not all of the {total} queues of {topic} have a leader")
-    return found
+
+
+def finished(topic: str, table: Table, others: Collection[str], now_ms: int) -> Plan:
+    """A plan that brings to its end what was broken off.
+
+    Of a queue that two brokers lead, the newer mapping counts: the taker has been told,
+    and the giver has not.
+
+    @param table: what brokers have now.
+    @param others: the other ones of the cluster.
+    @raise SystemFailure: it cannot be.
+    """
+    rows: dict[int, tuple[LogicQueueMappingItem, ...]] = {}
+    mappings = _mappings(topic, table)
+    for mapping in mappings:
+        for number in filter(mapping.leads, mapping.hosted_queues):
+            rows[number] = mapping.hosted_queues[number]
+    _check_complete(topic, mappings, rows)
+    brokers = _all_brokers(topic, table, others, len(rows), now_ms)
+    takers, givers = [], []
+    for number, items in sorted(rows.items()):
+        names = [item.bname for item in items[-2:]]
+        if not items[-1].is_decided:
+            giver, taker = names if len(names) == 2 else ("", *names)
+            if giver not in brokers:
+                raise SystemFailure(
+                    f"queue {number} of {topic} comes from a broker that is not there"
+                )
+            takers.append(taker)
+            givers.append(giver)
+        for name in brokers.keys() & names:
+            queues = {**mapping_of(brokers[name]).hosted_queues, number: items}
+            brokers[name] = with_queues(brokers[name], queues)
+    return Plan(brokers, list(dict.fromkeys(takers)), list(dict.fromkeys(givers)))
 
 
 def grown(

@@ -11,6 +11,7 @@ from rocketbroker.errors import SystemFailure
 from rocketbroker.routing.static_plan import (
     Plan,
     block_behind,
+    finished,
     grown,
     leaders,
     mapping_of,
@@ -100,6 +101,35 @@ class PlanTests(SynchronousTestCase):
             mapping_of(decided.brokers["b"]).hosted_queues,
             mapping_of(decided.brokers["c"]).hosted_queues,
         )
+
+    def test_finished(self) -> None:
+        """A move that was broken off, wherever, can be brought to its end."""
+        first = self.make("a", "b")
+        plan = moved("T", first.brokers, ["a", "c"], ["b", "d"], NOW)
+        ends = {("b", 0): 7, ("b", 1): 7}
+        for told in (["c"], ["c", "b"], ["a", "b", "c", "d"]):
+            now = {**first.brokers, **{name: plan.brokers[name] for name in told}}
+            again = finished("T", now, ["a", "b", "c", "d"], NOW)
+            self.assertEqual((again.takers, again.givers), (["c"], ["b"]))
+            self.assertEqual(led(again), {"a": 2, "c": 2})
+            end = again.decided(ends)
+            for items in mapping_of(end.brokers["c"]).hosted_queues.values():
+                self.assertEqual(items[-1].logic_offset, 10000)
+        now = {**first.brokers, "c": plan.decided(ends).brokers["c"]}
+        again = finished("T", now, ["a", "b", "c", "d"], NOW)
+        self.assertEqual((again.takers, again.givers), ([], []))
+        self.assertEqual(led(again), {"a": 2, "c": 2})
+
+    def test_notFinished(self) -> None:
+        """Not without the broker that gave the queue."""
+        first = self.make("a", "b")
+        plan = moved("T", first.brokers, ["c"], ["a", "b"], NOW)
+        now = {"c": plan.brokers["c"]}
+        with self.assertRaises(SystemFailure):
+            finished("T", now, ["c"], NOW)
+        now = {"a": first.brokers["a"]}
+        with self.assertRaises(SystemFailure):
+            finished("T", now, ["a"], NOW)
 
     def test_blocks(self) -> None:
         """The next item begins at least half a block behind the last one."""

@@ -22,7 +22,13 @@ from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.records.names import topic_problem
-from rocketbroker.routing.static_plan import Plan, grown, mapping_of, moved
+from rocketbroker.routing.static_plan import (
+    Plan,
+    finished,
+    grown,
+    mapping_of,
+    moved,
+)
 
 _BROKERS: Final = click.option(
     "-b",
@@ -81,6 +87,11 @@ def topic_create_static(
 @TOPIC
 @_BROKERS
 @_CLUSTER
+@click.option(
+    "--finish",
+    is_flag=True,
+    help="Bring to its end what was broken off, of this or of mqadmin.",
+)
 @YES
 @DRY_RUN
 @changing
@@ -90,6 +101,7 @@ def topic_move(
     topic: str,
     names: tuple[str, ...],
     in_cluster: str | None,
+    finish: bool,
     yes: bool,
     dry_run: bool,
 ) -> None:
@@ -98,12 +110,17 @@ def topic_move(
     Messages stay where they are, and are consumed from there; new ones are stored at
     the new place, at offsets that go on behind a gap.
     """
+    if finish and not names and in_cluster is None:
+        names = tuple(one.name for one in cluster.brokers_of(topic))
     masters, wanted = _brokers(cluster, names, in_cluster)
     table = table_of(cluster, masters.values(), topic)
     if not table:
         raise TopicNotExist(f"There is no topic {topic}")
     now_ms = cluster.client.settings.machine.wall_ms()
-    plan = moved(topic, table, wanted, masters.keys() - wanted, now_ms)
+    if finish:
+        plan = finished(topic, table, masters, now_ms)
+    else:
+        plan = moved(topic, table, wanted, masters.keys() - wanted, now_ms)
     if plan.takers and not dry_run:
         takers = ", ".join(plan.takers)
         confirm(

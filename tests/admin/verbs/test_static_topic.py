@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
 from tests.admin.cluster import VerbCase
 from tests.broker.rig import Rig, send_ext
 
@@ -96,6 +99,25 @@ class StaticTopicTests(VerbCase):
         )
         bodies = sorted(row["body"] for row in rows)
         self.assertEqual(bodies, [f"m{number}" for number in range(8)])
+
+    def test_finish(self) -> None:
+        """A move that was broken off is said to be that, and brought to its end."""
+        self.create()
+        words = "topic", "move", "T", "-b", "broker-b", "--yes"
+        self.cluster.faults[RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC] = self.late
+        self.call(*words, status=1)
+        self.cluster.faults.clear()
+        self.assertIn("--finish", self.call(*words, status=1).stderr)
+        found = self.outcomes("move", "T", "--finish", "--yes")
+        self.assertEqual(found, ["broker-a queues none", "broker-b queues 0,1,2,3"])
+        for items in self.detail(self.other).hosted_queues.values():
+            self.assertTrue(items[-1].is_decided)
+        found = self.outcomes("move", "T", "-b", "broker-a", "--yes")
+        self.assertEqual(found, ["broker-a queues 0,1,2,3", "broker-b queues none"])
+
+    def late(self, command: Command) -> Command | None:
+        """Refuse what the giver is told."""
+        return answer(1) if b'"bname":"broker-a","currIdMap"' in command.body else None
 
     def test_wrong(self) -> None:
         """What is missing or not there is said."""
