@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.admin.verbs -*-
 """The nouns of the command C{rocketbroker} and their verbs.
 
-- L{topic}: ls, show, create, update, delete.
+- L{topic}: ls, show, create, update, delete; L{static_topic}: create-static, move.
 - L{group}: the same; L{reset}: of its offsets.
 - L{message}: view and find; L{send}, L{receive}: pipes.
 - L{broker}: also the noun cluster; L{clients}: the nouns consumer and producer.

@@ -2,7 +2,7 @@
 """Tables that are kept beside the messages, each with its JSON file.
 
 - L{topics}, L{topic_attributes}; L{groups}; L{creation_limit}: how many of both
-  clients may create. L{offsets}, whose text L{offset_texts} makes; of these
-  L{pending_resets}: those set by an operator. L{message_request_mode}: pull or pop, by
-  topic and group.
+  clients may create. L{queue_mappings}: queues of static topics. L{offsets}, whose text
+  L{offset_texts} makes; of these L{pending_resets}: those set by an operator.
+  L{message_request_mode}: pull or pop, by topic and group.
 """
