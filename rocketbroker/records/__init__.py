@@ -20,7 +20,8 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
   - L{queueunits<rocketbroker.records.queueunits>}: the units of batch queues and
     extensions.
   - L{check_points<rocketbroker.records.check_points>}: check points of POP, and their
-    acknowledgements; L{receipt_handle<rocketbroker.records.receipt_handle>}: what
+    acknowledgements; L{open_check_points<rocketbroker.records.open_check_points>}:
+    which are open; L{receipt_handle<rocketbroker.records.receipt_handle>}: what
     consumers know of them.
   - L{names<rocketbroker.records.names>}: names of topics and groups, and which are
     allowed.

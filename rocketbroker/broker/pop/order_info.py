@@ -6,12 +6,8 @@ was given are acknowledged, or their time is over; then it is given the same aga
 there are no check points: one record for each queue of a group says what is out, and
 the committed offset stays at the first message that is not acknowledged.
 
-Records are kept in C{consumerOrderInfo.json}::
-
-    {"table":{"T@G":{0:{"a":"att","cm":0,"i":30000,"l":1700000000001,"o":[100,1,5],
-     "oc":{100:1},"ot":{100:1700000050000},"popTime":1700000000000}}}}
-
-C{o} has the first offset, and how far the others are behind it.
+Records are kept in C{consumerOrderInfo.json}, which
+L{rocketbroker.wire.bodies.given_in_order} describes.
 
 C{docs/facts/transaction-timer-pop.md} C10; C{docs/facts/broker.md} 20.6, 26.2.
 """
@@ -19,15 +15,13 @@ C{docs/facts/transaction-timer-pop.md} C10; C{docs/facts/broker.md} 20.6, 26.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.pop.progress import Place
-from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.wire.fields import Fields, read_long
+from rocketbroker.wire.bodies.given_in_order import MAX_OFFSETS, Given, read_table
 
 #: A record that was not used for so long goes.
 MAX_UNUSED_MS: Final = 24 * 3_600_000
@@ -36,104 +30,6 @@ MAX_UNUSED_MS: Final = 24 * 3_600_000
 #: by another pop.
 NOT_GIVEN: Final = -1
 OUTDATED: Final = -2
-
-#: How many messages a record can have, whose bits are a long in Java.
-MAX_OFFSETS: Final = 63
-
-Bean: TypeAlias = "dict[str, object]"
-
-
-@final
-class Given:
-    """What a group was given of one queue.
-
-    @ivar offsets: their queue offsets.
-    @ivar acked: a bit for each that is acknowledged.
-    @ivar visible_ms: when some are given out again at another time than the others.
-    @ivar counts: how often some were given out before.
-    @ivar used_ms: when it was last used.
-    """
-
-    __slots__ = (
-        "acked",
-        "attempt_id",
-        "counts",
-        "invisible_ms",
-        "offsets",
-        "pop_ms",
-        "used_ms",
-        "visible_ms",
-    )
-
-    def __init__(
-        self,
-        attempt_id: str | None,
-        pop_ms: int,
-        invisible_ms: int,
-        offsets: Sequence[int],
-    ) -> None:
-        self.attempt_id = attempt_id
-        self.pop_ms = pop_ms
-        self.invisible_ms = invisible_ms
-        self.offsets = list(offsets)
-        self.acked = 0
-        self.visible_ms: dict[int, int] = {}
-        self.counts: dict[int, int] = {}
-        self.used_ms = pop_ms
-
-    def free_ms(self) -> int:
-        """When the group may be given more: 0 if it may already."""
-        return max(
-            (
-                self.visible_ms.get(offset, self.pop_ms + self.invisible_ms)
-                for index, offset in enumerate(self.offsets)
-                if not self.acked >> index & 1
-            ),
-            default=0,
-        )
-
-    def next_offset(self) -> int:
-        """The first that is not acknowledged, or behind the last."""
-        for index, offset in enumerate(self.offsets):
-            if not self.acked >> index & 1:
-                return offset
-        return self.offsets[-1] + 1
-
-    def to_json(self) -> Bean:
-        """As the file has it."""
-        first = self.offsets[0]
-        return {
-            "a": self.attempt_id,
-            "cm": self.acked,
-            "i": self.invisible_ms,
-            "l": self.used_ms,
-            "o": [first, *(offset - first for offset in self.offsets[1:])],
-            "oc": self.counts or None,
-            "ot": self.visible_ms or None,
-            "popTime": self.pop_ms,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Given:
-        """Read it.
-
-        @raise RemoteProtocolError: it is none.
-        """
-        fields = Fields(value, "what was given in order")
-        first, *rest = [read_long(each) for each in fields.items("o")] or [-1]
-        if first < 0 or len(rest) >= MAX_OFFSETS:
-            raise RemoteProtocolError("nothing was given")
-        given = cls(
-            fields.text("a"),
-            fields.integer("popTime", bits=64),
-            fields.integer("i", bits=64),
-            [first, *(first + each for each in rest)],
-        )
-        given.acked = fields.integer("cm", bits=64)
-        given.used_ms = fields.integer("l", given.pop_ms, bits=64)
-        given.visible_ms = fields.numbered("ot", read_long)
-        given.counts = fields.numbered("oc", read_long)
-        return given
 
 
 @final
@@ -151,16 +47,7 @@ class OrderInfo:
 
     def load(self) -> None:
         """I{Blocking.} Read the file; what makes no sense in it is left out."""
-        with suppress(RemoteProtocolError):
-            table = Fields(self._file.load() or {}, "the file").members("table")
-            for key, queues in table.items():
-                topic, _, group = str(key).partition("@")
-                self._load(group, topic, queues)
-
-    def _load(self, group: str, topic: str, queues: object) -> None:
-        for name, value in queues.items() if isinstance(queues, dict) else ():
-            with suppress(RemoteProtocolError, ValueError):
-                self._given[group, topic, int(name)] = Given.from_json(value)
+        self._given.update(read_table(self._file.load() or {})[0])
 
     def free_ms(self, place: Place, attempt_id: str | None, invisible_ms: int) -> int:
         """When a group may be given more of a queue: not after now if it may.
@@ -250,7 +137,7 @@ class OrderInfo:
 
     def to_json(self) -> dict[str, object]:
         """The file."""
-        table: dict[str, dict[int, Bean]] = {}
+        table: dict[str, dict[int, dict[str, object]]] = {}
         for (group, topic, queue_id), given in self._given.items():
             table.setdefault(f"{topic}@{group}", {})[queue_id] = given.to_json()
         return {"table": table}

@@ -35,7 +35,7 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
-from rocketbroker.broker.pop.revive_queue import OpenCheckPoint, ReviveQueue
+from rocketbroker.broker.pop.revive_queue import ReviveQueue
 from rocketbroker.broker.services import REVIVE, Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker import BrokerOptions
@@ -45,6 +45,7 @@ from rocketbroker.records.check_points import Ack, CheckPoint
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import REVIVE_GROUP, popped_topic
+from rocketbroker.records.open_check_points import OpenCheckPoint
 from rocketbroker.records.properties import (
     CRC32,
     FIRST_POP_TIME,

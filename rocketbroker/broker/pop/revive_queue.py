@@ -17,16 +17,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
-from rocketbroker.records.check_points import (
-    ACK_TAG,
-    BATCH_ACK_TAG,
-    CHECK_POINT_TAG,
-    Ack,
-    CheckPoint,
-    Key,
-)
+from rocketbroker.records.check_points import Ack, CheckPoint
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.properties import TAGS, TIMER_DELIVER_MS
+from rocketbroker.records.open_check_points import (
+    OpenCheckPoint,
+    OpenCheckPoints,
+    read,
+)
+from rocketbroker.records.properties import TIMER_DELIVER_MS
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IQueue
 
@@ -36,36 +34,6 @@ GRACE_MS: Final = 2000
 #: The most check points that are open; nothing is read beyond it. Without a timer these
 #: are all that are in flight.
 MAX_OPEN: Final = 100_000
-
-
-@final
-class OpenCheckPoint:
-    """One that is open.
-
-    @ivar offset: its offset in the revive queue.
-    @ivar acked: a bit for each message that is acknowledged, or given out again.
-    """
-
-    __slots__ = ("acked", "offset", "point")
-
-    def __init__(self, point: CheckPoint, offset: int) -> None:
-        self.point = point
-        self.offset = offset
-        self.acked = 0
-
-    def left(self) -> list[int]:
-        """The queue offsets of what is not over."""
-        return [
-            offset
-            for index, offset in enumerate(self.point.offsets())
-            if not self.acked >> index & 1
-        ]
-
-    def end(self, offset: int) -> None:
-        """A message is over."""
-        index = self.point.index_of(offset)
-        if index >= 0:
-            self.acked |= 1 << index
 
 
 @final
@@ -90,23 +58,23 @@ class ReviveQueue:
         self.retry_at = 0.0
         self.strays = 0
         self.malformed = 0
-        self._open: dict[Key, OpenCheckPoint] = {}
+        self._points = OpenCheckPoints()
         self._read_ms = 0
         self._marks: deque[tuple[int, int]] = deque()
 
     @property
     def open(self) -> int:
         """How many check points are open."""
-        return len(self._open)
+        return len(self._points)
 
     @property
     def is_full(self) -> bool:
         """Whether no more may be read."""
-        return len(self._open) >= MAX_OPEN
+        return len(self._points) >= MAX_OPEN
 
     def oldest(self) -> OpenCheckPoint | None:
         """The open one that was read first."""
-        return next(iter(self._open.values()), None)
+        return next(iter(self._points), None)
 
     def take(self, message: StoredMessage, own_name: str) -> Ack | CheckPoint | None:
         """Read a message of the queue.
@@ -114,32 +82,21 @@ class ReviveQueue:
         @param own_name: of this broker.
         @return: what it is; None if it makes no sense.
         """
-        offset = message.queue_offset
-        self.next_offset = offset + 1
+        self.next_offset = message.queue_offset + 1
         self.end = max(self.end, message.position + message.size)
-        properties = message.properties
-        due = properties.get(TIMER_DELIVER_MS, "")
+        due = message.properties.get(TIMER_DELIVER_MS, "")
         if due.isdecimal():
             self._read_ms = max(self._read_ms, int(due))
-        tag = properties.get(TAGS)
         try:
-            if tag == CHECK_POINT_TAG:
-                point = CheckPoint.decode(message.body)
-                if point.topic and point.group:
-                    self._open.setdefault(point.key, OpenCheckPoint(point, offset))
-                return point
-            if tag in (ACK_TAG, BATCH_ACK_TAG):
-                ack = Ack.decode(message.body)
-                found = self._open.get(ack.key(own_name))
-                if found is None:
-                    self.strays += 1
-                else:
-                    for each in ack.offsets:
-                        found.end(each)
-                return ack
+            found = read(message)
         except Malformed:
             self.malformed += 1
-        return None
+            return None
+        if isinstance(found, CheckPoint):
+            self._points.add(found, message.queue_offset)
+        elif found is not None and not self._points.end(found, own_name):
+            self.strays += 1
+        return found
 
     def ripe(self, now_ms: int, is_all: bool) -> list[OpenCheckPoint]:
         """Those that have got all acknowledgements that they can get.
@@ -149,14 +106,12 @@ class ReviveQueue:
         """
         read_ms = now_ms if is_all else min(self._read_ms, now_ms)
         return [
-            each
-            for each in self._open.values()
-            if read_ms - each.point.revive_ms > GRACE_MS
+            each for each in self._points if read_ms - each.point.revive_ms > GRACE_MS
         ]
 
     def close(self, found: OpenCheckPoint) -> None:
         """All its messages are over."""
-        self._open.pop(found.point.key, None)
+        self._points.close(found)
 
     def mark(self) -> None:
         """Remember how far all is over."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rocketbroker.broker.pop.order_info import Given
 from rocketbroker.errors import MessageIllegal
+from rocketbroker.wire.bodies.given_in_order import Given, read_table
 from rocketbroker.wire.fastjson import dumps
 from tests.broker.pop.pops import PopCase, bodies, handles, header_of
 from tests.broker.rig import WALL_MS
@@ -111,6 +111,15 @@ class FileTests(PopCase):
         back = Given.from_json(given.to_json())
         self.assertEqual(dumps(back.to_json()).decode(), wanted)
         self.assertEqual(back.offsets, [100, 101, 105])
+
+    def test_wrong(self) -> None:
+        """Records that make no sense are named, and the others read."""
+        given = Given("att", WALL_MS, 30_000, [100, 101]).to_json()
+        table = {"T@G": {0: given, "x": given, 2: {"o": []}}}
+        found, problems = read_table({"table": table})
+        self.assertEqual(found.keys(), {("G", "T", 0)})
+        self.assertEqual(len(problems), 2)
+        self.assertEqual(read_table([]), ({}, ["the file is not an object."]))
 
     def test_kept(self) -> None:
         """It has the table, until the topic is gone."""
