@@ -54,7 +54,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "assembly",
         "message_store",
     ),
-    "storetools": ("inspect", "verify", "pending_timers", "repair", "truncation"),
+    "storetools": (
+        "inspect",
+        "verify",
+        "pending_timers",
+        "popped",
+        "repair",
+        "truncation",
+    ),
     "broker": (
         "json_bodies",
         "wait_limits",

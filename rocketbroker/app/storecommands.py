@@ -25,6 +25,7 @@ from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.admin.rows import Rows
 from rocketbroker.app.progress import on_terminal
 from rocketbroker.app.storeoptions import COMMIT_LOG, DIRECTORY, OUTPUT
+from rocketbroker.app.storepops import order_rows, popped
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.malformed import Malformed
@@ -124,7 +125,10 @@ def is_locked(root: str) -> bool | None:
 @OUTPUT
 @COMMIT_LOG
 def store_ls(directory: str, output: str, commit_log: str | None) -> None:
-    """Show the last stop of DIR, the files of its log and its queues."""
+    """Show the last stop of DIR, the files of its log and its queues.
+
+    And what waits: timers, and messages that were popped and not acknowledged.
+    """
     root = os.path.abspath(directory)
     reader = StoreReader(Disk(), root, commit_log)
     rows = printing(output)
@@ -135,8 +139,13 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     total = inspect.count(reader, inspect.topics(reader))
     for row in inspect.queues(reader, watched(total)):
         rows.add("queue", row)
-    for row in PendingTimers(reader).rows():
+    timers = PendingTimers(reader)
+    for row in timers.rows():
         rows.add("timers", row)
+    for row in popped(reader, timers).rows():
+        rows.add("popped", row)
+    for row in order_rows(reader):
+        rows.add("popped in order", row)
     finish(rows, reader, report_gaps(reader, inspect.topics(reader)))
 
 
@@ -212,7 +221,9 @@ def store_cat(
     """Print the messages of TOPIC, queue by queue.
 
     Of the topic of timers (rmq_sys_wheel_timer) also where each belongs, when it is
-    due, and whether it still waits.
+    due, and whether it still waits. Of check points of POP, there and in the topics
+    rmq_sys_REVIVE_LOG_*, also the group, the topic, the receipt handle, when they are
+    due, and what is in flight.
     """
     reader = StoreReader(Disk(), os.path.abspath(directory), commit_log)
     found = inspect.queue_ids(reader, topic)
@@ -222,6 +233,7 @@ def store_cat(
     is_faulty = False
     chosen = found if queue is None else [queue]
     timers = PendingTimers(reader)
+    pops = popped(reader, timers)
     total = sum(inspect.between(reader, topic, one, first, until) for one in chosen)
     passed = watched(total, sys.stdout)
     for queue_id in chosen:
@@ -231,7 +243,8 @@ def store_cat(
                 is_faulty = True
                 print(f"rocketbroker: {message}", file=sys.stderr)
                 continue
-            rows.add("message", {**message_row(message, body), **timers.more(message)})
+            more = {**timers.more(message), **pops.more(message)}
+            rows.add("message", {**message_row(message, body), **more})
     finish(rows, reader, is_faulty)
 
 

@@ -21,6 +21,7 @@ from rocketbroker.app.storeoptions import (
     settings,
     size_of_log,
 )
+from rocketbroker.app.storepops import order_remarks, popped
 from rocketbroker.app.storerepair import is_json
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
@@ -89,8 +90,8 @@ def summary(check: Check, faults: int, seconds: float) -> dict[str, object]:
 def store_verify(
     directory: str, config: str | None, output: str, commit_log: str | None
 ) -> None:
-    """Check every record of DIR, every entry of its queues, its index and its JSON
-    files.
+    """Check every record of DIR, every entry of its queues, its index, its timers, its
+    check points of POP and its JSON files.
 
     Progress goes to standard error. Flipped bits are not found where there is no
     checksum, as in times and properties. The index is checked if the store was
@@ -122,11 +123,16 @@ def store_verify(
         options.message_index_enable,
     )
     progress = of_bytes(check.expected_bytes())
-    others = 0
+    others, remarks = 0, list[Remark]()
     try:
-        for fault in (*wrong_settings(reader), *PendingTimers(reader).faults()):
+        timers = PendingTimers(reader)
+        waiting = *timers.findings(), *popped(reader, timers).findings()
+        for found in (*wrong_settings(reader), *waiting, *order_remarks(reader)):
+            if isinstance(found, Remark):
+                remarks.append(found)
+                continue
             others += 1
-            report(fault)
+            report(found)
         check.run()
     except (OSError, StoreError):
         # The faults found so far are printed.
@@ -135,7 +141,7 @@ def store_verify(
     home, has_timers = os.environ.get("ROCKETMQ_HOME", ""), options.timer_wheel_enable
     for text in not_taken_over(files, root, home, has_timers):
         rows.add("remark", remark_row(Remark(root, 0, text)))
-    for remark in check.remarks:
+    for remark in remarks + check.remarks:
         rows.add("remark", remark_row(remark))
     seconds = time.monotonic() - begun
     rows.add("summary", summary(check, check.faults + others, seconds))

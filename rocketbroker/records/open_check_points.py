@@ -67,6 +67,10 @@ class OpenCheckPoints:
     def __iter__(self) -> Iterator[OpenCheckPoint]:
         return iter(self._open.values())
 
+    def get(self, key: Key) -> OpenCheckPoint | None:
+        """The one with a key; None if it is not open."""
+        return self._open.get(key)
+
     def add(self, point: CheckPoint, offset: int) -> None:
         """One was read; one that is open already, or names no group, is left out."""
         if point.topic and point.group:

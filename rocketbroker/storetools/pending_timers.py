@@ -3,6 +3,18 @@
 
 The files are read as they are; a broker in use may be a second ahead of them.
 
+The state of a message of the timer topic is one of these:
+
+    ========  ===========================================================
+    new       it is not in the wheel yet
+    pending   it waits in the slot of its time
+    rolls     it is due later than the wheel reaches: it is entered anew
+    rolled    it was: a copy, further behind in the topic, waits instead
+    recalls   it takes another one back
+    recalled  it is taken back: it is not delivered
+    fired     it was delivered
+    ========  ===========================================================
+
 C{docs/facts/transaction-timer-pop.md} B3.
 """
 
@@ -10,6 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, final
 
 from rocketbroker.errors import StoreError
@@ -19,6 +32,7 @@ from rocketbroker.records.properties import (
     REAL_TOPIC,
     TIMER_DEL_UNIQUE_KEY,
     TIMER_OUT_MS,
+    UNIQUE_KEY,
 )
 from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.store.file_names import position_of_name, segment_name
@@ -26,12 +40,19 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.store.timerwheel.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.store.timerwheel.checkpoint import decode as decode_checkpoint
-from rocketbroker.store.timerwheel.log import FOLDER, chain
+from rocketbroker.store.timerwheel.log import FOLDER, chain, scan
 from rocketbroker.store.timerwheel.timers import NAME as WHEEL
-from rocketbroker.store.timerwheel.units import Unit
+from rocketbroker.store.timerwheel.units import (
+    BLANK_SIZE,
+    SIZE,
+    Unit,
+)
+from rocketbroker.store.timerwheel.units import (
+    decode as decode_unit,
+)
 from rocketbroker.store.timerwheel.wheel import FILE_SIZE, PAGE_SIZE, Slot, Wheel
 from rocketbroker.storetools import inspect
-from rocketbroker.storetools.verify.report import Fault
+from rocketbroker.storetools.verify.report import Fault, Remark
 
 #: What the precision may be; which it is, a unit and its slot say together.
 PRECISIONS: Final = (1000, 500, 200, 100)
@@ -59,12 +80,14 @@ class PendingTimers:
         self.checkpoint: Checkpoint | None = None
         if self._files.exists(path) and not self._files.is_dir(path):
             self.checkpoint = decode_checkpoint(self._files.read(path))
-        lengths = [
-            length
+        segments = {
+            position_of_name(name): length
             for name, length in self._files.lengths(self._folder)
-            if position_of_name(name) >= 0
-        ]
-        self._segment_size = max(lengths, default=0)
+        }
+        self._starts = sorted(start for start in segments if start >= 0)
+        self._segment_size = max(map(segments.__getitem__, self._starts), default=0)
+        self._rolling: dict[int, int] | None = None
+        self._recalled: set[tuple[int, str]] = set()
 
     def _read(self, position: int, size: int) -> bytes:
         """Bytes of one segment of the timer log; none if it is not there."""
@@ -126,31 +149,81 @@ class PendingTimers:
             "queue_offset": self.checkpoint.queue_offset,
         }
 
+    def waiting(self) -> Iterator[StoredMessage]:
+        """The messages that wait, in no order; what cannot be read is left out."""
+        for _, slot in self.slots():
+            for unit in self._units(slot):
+                with suppress(StoreError, Malformed):
+                    yield decode(self._reader.record(unit.position, unit.size))
+        if 0 not in inspect.queue_ids(self._reader, TIMER_TOPIC):
+            return
+        first = max(0, (self.checkpoint or Checkpoint()).queue_offset)
+        for message in inspect.messages(self._reader, TIMER_TOPIC, 0, first, None):
+            if isinstance(message, StoredMessage):
+                yield message
+
     def more(self, message: StoredMessage) -> inspect.Row:
         """What is known of a message of the timer topic: where it belongs, when it is
-        due, and its state: C{new} (not in the wheel yet), C{waits}, C{recalls} (it
-        takes another one back), C{over}."""
+        due, and its state."""
         if message.topic != TIMER_TOPIC:
             return {}
         own = message.properties
         text = own.get(TIMER_OUT_MS, "")
         due_ms = int(text) if text.isascii() and text.isdigit() else 0
-        checkpoint = self.checkpoint or Checkpoint()
-        if message.queue_offset >= checkpoint.queue_offset:
-            state = "new"
-        elif due_ms < checkpoint.read_ms:
-            state = "over"
-        else:
-            state = "recalls" if TIMER_DEL_UNIQUE_KEY in own else "waits"
         return {
             "real_topic": own.get(REAL_TOPIC, ""),
             "due_ms": due_ms,
-            "state": state,
+            "state": self._state(message, due_ms),
         }
 
-    def faults(self) -> Iterator[Fault]:
+    def _state(self, message: StoredMessage, due_ms: int) -> str:
+        """What has become of a message."""
+        own, checkpoint = message.properties, self.checkpoint or Checkpoint()
+        if message.queue_offset >= checkpoint.queue_offset:
+            return "new"
+        if self._rolling is None:
+            self._rolling = self._look()
+        slot_ms = self._rolling.get(message.position)
+        if slot_ms is not None:
+            return "rolls" if slot_ms >= checkpoint.read_ms else "rolled"
+        if TIMER_DEL_UNIQUE_KEY in own:
+            return "recalls"
+        key = f"{own.get(REAL_TOPIC, '')}+{own.get(UNIQUE_KEY, '')}"
+        if (due_ms, key) in self._recalled:
+            return "recalled"
+        return "pending" if due_ms >= checkpoint.read_ms else "fired"
+
+    def _look(self) -> dict[int, int]:
+        """Look through the timer log for what rolls and what takes others back.
+
+        @return: where the messages are that roll, and the times of their slots.
+        """
+        rolling: dict[int, int] = {}
+        for _, unit in self._all_units():
+            if unit.rolls:
+                rolling[unit.position] = unit.due_ms
+            elif unit.deletes:
+                with suppress(StoreError, Malformed):
+                    found = decode(self._reader.record(unit.position, unit.size))
+                    key = found.properties.get(TIMER_DEL_UNIQUE_KEY, "")
+                    self._recalled.add((unit.due_ms, key))
+        return rolling
+
+    def _all_units(self) -> Iterator[tuple[int, Unit]]:
+        """The units of the timer log and where they stand, up to the first place where
+        none is."""
+        if not self._starts:
+            return
+        first = self._starts[0]
+        for at, data in scan(self._read, self._starts, self._segment_size, first):
+            for begin in range(0, len(data), SIZE):
+                unit = decode_unit(data, begin)
+                assert unit is not None
+                yield at + begin, unit
+
+    def findings(self) -> Iterator[Fault | Remark]:
         """What cannot be delivered: a slot without its units, a unit without its
-        message."""
+        message; and figures that are wrong, without which all is delivered."""
         if self.checkpoint is None:
             return
         if self._files.exists(self._wheel_path):
@@ -158,30 +231,52 @@ class PendingTimers:
             if size != FILE_SIZE:
                 text = f"it has {size} bytes in place of {FILE_SIZE}"
                 yield Fault("timer", self._wheel_path, 0, text)
-        count = 0
+        yield from self._log_faults(self.checkpoint.log_position)
+        faults = miscounted = 0
         for due_ms, slot in self.slots():
             for fault in self._slot_faults(due_ms, slot):
-                count += 1
-                if count <= _MAX_FAULTS:
+                faults += 1
+                if faults <= _MAX_FAULTS:
                     yield fault
-        if count > _MAX_FAULTS:
-            text = f"{count - _MAX_FAULTS} more timers cannot be delivered"
+            units = list(self._units(slot))
+            miscounted += slot.messages != sum(-1 if u.deletes else 1 for u in units)
+        if faults > _MAX_FAULTS:
+            text = f"{faults - _MAX_FAULTS} more timers cannot be delivered"
             yield Fault("timer", self._folder, 0, text)
+        if miscounted:
+            text = (
+                f"{miscounted} slots of the wheel count other numbers of messages than "
+                "the timer log has units of their times: it was not stopped cleanly"
+            )
+            yield Remark(self._wheel_path, 0, text)
+
+    def _log_faults(self, end: int) -> Iterator[Fault]:
+        """Whether the timer log has units up to the end that the checkpoint says."""
+        found = self._starts[0] if self._starts else 0
+        for position, _ in self._all_units():
+            found = position + SIZE
+        if found + SIZE + BLANK_SIZE <= end:
+            text = f"no unit stands there; the checkpoint knows of units up to {end}"
+            yield Fault("timer", self._folder, found, text)
+
+    def _units(self, slot: Slot) -> Iterator[Unit]:
+        """The units of a slot, the newest first."""
+        last = slot.last
+        while last >= 0:
+            units, last = self._chain(last, _AT_ONCE)
+            yield from units
 
     def _slot_faults(self, due_ms: int, slot: Slot) -> Iterator[Fault]:
         last = slot.last
-        while last >= 0:
-            units, after = self._chain(last, _AT_ONCE)
-            if not units:
-                text = f"no unit of the slot that is due at {due_ms} stands there"
-                yield Fault("timer", self._folder, last, text)
-                return
-            for unit in units:
-                problem = self._problem(unit)
-                if problem:
-                    text = f"the message that is due at {due_ms} {problem}"
-                    yield Fault("timer", self._folder, unit.position, text)
-            last = after
+        for unit in self._units(slot):
+            problem = self._problem(unit)
+            if problem:
+                text = f"the message that is due at {due_ms} {problem}"
+                yield Fault("timer", self._folder, unit.position, text)
+            last = unit.previous
+        if last >= 0:
+            text = f"no unit of the slot that is due at {due_ms} stands there"
+            yield Fault("timer", self._folder, last, text)
 
     def _problem(self, unit: Unit) -> str:
         """Why the message of a unit cannot be delivered; empty if it can."""

@@ -7,6 +7,7 @@ from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 from rocketbroker.storetools.pending_timers import PendingTimers
+from rocketbroker.storetools.verify.report import Remark
 from rocketbroker.testing.files import MemoryDisk
 from tests.broker.rig import WALL_MS
 from tests.broker.timer.case import TimerCase
@@ -44,8 +45,10 @@ class PendingTimersTests(TimerCase):
         self.assertEqual((row["pending"], row["not_entered"]), (3, 0))
         self.assertEqual(row["next_due_ms"], WALL_MS + 29_000)
         self.assertEqual(row["last_due_ms"], WALL_MS + 39_000)
-        self.assertEqual(self.states(timers), ["over", "waits", "waits", "waits"])
-        self.assertEqual(list(timers.faults()), [])
+        self.assertEqual(
+            self.states(timers), ["fired", "pending", "pending", "pending"]
+        )
+        self.assertEqual(list(timers.findings()), [])
 
     def test_fine(self) -> None:
         """The precision is that of the files."""
@@ -62,7 +65,7 @@ class PendingTimersTests(TimerCase):
         self.pass_by(2)
         self.send(31)
         timers = self.opened(self.rig.disk.image(keep_all=True))
-        self.assertEqual(self.states(timers), ["waits", "new"])
+        self.assertEqual(self.states(timers), ["pending", "new"])
         (row,) = timers.rows()
         self.assertEqual(row["not_entered"], 1)
 
@@ -73,11 +76,45 @@ class PendingTimersTests(TimerCase):
         self.stop()
         self.assertEqual(self.states(self.opened()), ["recalls"])
 
+    def test_recalled(self) -> None:
+        """What is taken back is told from what waits, before its time and after."""
+        for seconds in (3, 30):
+            self.send(seconds, key="x")
+            self.send(seconds, key="y")
+            self.send(seconds, TIMER_DEL_UNIQKEY="T+x")
+        self.pass_by(5)
+        self.stop()
+        states = self.states(self.opened())
+        self.assertEqual(states[:3], ["recalled", "fired", "recalls"])
+        self.assertEqual(states[3:], ["recalled", "pending", "recalls"])
+
+    def test_rolls(self) -> None:
+        """What is further ahead than the wheel reaches is entered anew; then its copy
+        waits."""
+        self.begin(timerRollWindowSlot="10")
+        self.send(13)
+        self.pass_by(2)
+        image = self.rig.disk.image(keep_all=True)
+        self.pass_by(7)
+        self.stop()
+        self.assertEqual(self.states(self.opened()), ["rolled", "pending"])
+        self.assertEqual(self.states(self.opened(image)), ["rolls"])
+
+    def test_waiting(self) -> None:
+        """All that waits, in the wheel or before it."""
+        for seconds in (2, 30):
+            self.send(seconds, b"%d" % seconds)
+        self.pass_by(5)
+        self.send(31, b"31")
+        timers = self.opened(self.rig.disk.image(keep_all=True))
+        found = [message.body for message in timers.waiting()]
+        self.assertEqual(found, [b"30", b"31"])
+
     def test_none(self) -> None:
         """A directory without timers has no row, and no fault."""
         self.stop()
         timers = self.opened()
-        self.assertEqual((list(timers.rows()), list(timers.faults())), ([], []))
+        self.assertEqual((list(timers.rows()), list(timers.findings())), ([], []))
 
     def test_faults(self) -> None:
         """Units and messages that are not there are faults, and so is a wheel of
@@ -88,9 +125,12 @@ class PendingTimersTests(TimerCase):
         self.stop()
         self.rig.disk.open(LOG).pwrite(bytes(52), 0)
         self.rig.disk.open(LOG).pwrite((99_999).to_bytes(8, "big"), 104 + 28)
-        (one, two) = self.opened().faults()
+        end, one, two, remark = self.opened().findings()
+        self.assertIn("knows of units up to 156", end.text)
         self.assertIn(f"due at {WALL_MS + 29_000} stands there", one.text)
         self.assertIn("cannot be read", two.text)
+        self.assertIsInstance(remark, Remark)
+        self.assertIn("1 slots of the wheel count", remark.text)
         self.rig.disk.open("/store/timerwheel").truncate(5)
-        (fault,) = self.opened().faults()
+        fault, _ = self.opened().findings()
         self.assertIn("it has 5 bytes", fault.text)

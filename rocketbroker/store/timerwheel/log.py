@@ -10,7 +10,7 @@ C{docs/facts/transaction-timer-pop.md} B3, B8.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, final
 
 from rocketbroker.files.directories import make_lasting
@@ -164,16 +164,7 @@ class TimerLog:
         @param position: that of a unit, or where one would be.
         @raise OSError: the disk refuses.
         """
-        while (start := position - position % self.size) in self.starts:
-            data = self.read(position, _SCAN)
-            length = units_in(data)
-            if length:
-                yield position, data[:length]
-            position += length
-            if length < len(data) - len(data) % SIZE or len(data) < SIZE:
-                if not is_blank(data, length):
-                    return
-                position = start + self.size
+        return scan(self.read, self.starts, self.size, position)
 
     def cut(self, end: int) -> None:
         """I{Blocking.} Let the log end there: what is behind it becomes zeros.
@@ -253,6 +244,29 @@ def chain(
         # An older one stands further in front, else the chain would be a ring.
         last = unit.previous if unit.previous < last else NONE
     return found, last
+
+
+def scan(
+    read: Callable[[int, int], bytes],
+    starts: Collection[int],
+    segment_size: int,
+    position: int,
+) -> Iterator[tuple[int, bytes]]:
+    """I{Blocking.} See L{TimerLog.scan}.
+
+    @param read: as of L{chain}.
+    @param starts: where segments begin.
+    """
+    while (start := position - position % segment_size) in starts:
+        data = read(position, _SCAN)
+        length = units_in(data)
+        if length:
+            yield position, data[:length]
+        position += length
+        if length < len(data) - len(data) % SIZE or len(data) < SIZE:
+            if not is_blank(data, length):
+                return
+            position = start + segment_size
 
 
 def units_in(data: bytes) -> int:
