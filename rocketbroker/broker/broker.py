@@ -174,6 +174,7 @@ class Broker(Parts):
             env.in_thread,
             env.turns,
             self.services,
+            self.group_roles.bridge,
         )
         self.scheduler.watch(pop.arrived)
         self.running.subscribe(pop.configure)

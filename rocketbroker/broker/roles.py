@@ -1,6 +1,23 @@
 # -*- test-case-name: tests.broker.test_services -*-
 """What a broker may be to the others of its name, and what it begins as.
 
+What becomes of delayed messages, timers and POP in each role:
+
+    ===================  =================  =====================  ===================
+    work                 master             slave                  acting master
+    ===================  =================  =====================  ===================
+    delayed messages     are delivered      --                     go elsewhere
+    timers enter         all                as the master's have   all
+    timers are due       are delivered      --                     go elsewhere
+    how far timers are   --                 is copied (60, 61)     --
+    pops                 are answered       are refused            are answered
+    check points, acks   are stored         --                     are kept elsewhere
+    revive               into retry topics  --                     elsewhere
+    ===================  =================  =====================  ===================
+
+What another group keeps it gives out itself; it asks here for the messages. Which
+loops these are, and all others, L{rocketbroker.broker.services} says.
+
 C{docs/facts/ha.md} 4, 11, 13.
 """
 

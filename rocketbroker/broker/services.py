@@ -9,7 +9,8 @@ Not every broker does all of it: each line says in which roles it is done
 (C{docs/facts/ha.md} 4, 11, 13). A slave has the master's log, byte for byte, so it
 stores nothing of its own: it delivers no delayed messages and ends no transactions. It
 flushes, dispatches and cleans its own files, and its clients are its own. An acting
-master stores nothing either, and gives to another group what cannot wait.
+master stores nothing either, and gives to another group what cannot wait
+(L{rocketbroker.broker.roles}).
 
 What happens after an event is not here: dispatching and indexing after appends
 (L{rocketbroker.broker.storage.store_scheduler}), group commit, retries of
@@ -219,13 +220,13 @@ POP_PROGRESS: Final = Service(
     "progress of pops",
     "offsets of groups that pop are committed, check points in memory are written",
     always(POP_SECONDS),
-    roles=MASTERS,
+    roles=MASTERS | ACTING,
 )
 REVIVE: Final = Service(
     "revive of popped messages",
     "messages that were not acknowledged in time are given out again",
     lambda s: max(1, s.broker.revive_interval) / 1000,
-    roles=MASTERS,
+    roles=MASTERS | ACTING,
 )
 
 # The group (enableSlaveActingMaster).

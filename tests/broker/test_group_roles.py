@@ -7,6 +7,7 @@ from rocketbroker.broker.roles import Role
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.nameserver.nameserver import NameServer
+from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.server import RemotingServer
@@ -16,7 +17,9 @@ from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
+from tests.broker.pop.pops import bodies, handles
 from tests.broker.rig import pull_ext, send_ext
 from tests.broker.week import WeekCase
 
@@ -177,6 +180,107 @@ class GroupRolesTests(WeekCase):
         self.assertEqual(self.elsewhere(), [b"one", b"two"])
         bodies = [each.body for each in self.messages()]
         self.assertEqual(bodies, [b"zero", b"three"])
+
+    def pop(self, port: int, **more: str) -> Command:
+        """Group G pops from queue 0 for 20 seconds."""
+        ext = {
+            "consumerGroup": "G",
+            "topic": "T",
+            "queueId": "0",
+            "maxMsgNums": "32",
+            "invisibleTime": "20000",
+            "pollTime": "0",
+            "bornTime": "0",
+            "initMode": "0",
+            "order": "false",
+            **more,
+        }
+        return self.ask(200050, ext, port=port)
+
+    def popped(self, port: int) -> list[bytes]:
+        """The bodies of what it gets of all queues, sorted."""
+        return sorted(bodies(self.pop(port, queueId="-1")))
+
+    def acked(self, handle: ReceiptHandle, port: int) -> None:
+        """It acknowledges a message."""
+        ext = {
+            "consumerGroup": "G",
+            "topic": "T",
+            "queueId": "0",
+            "extraInfo": handle.text(),
+            "offset": str(handle.offset),
+        }
+        self.assertEqual(self.ask(200051, ext, port=port).code, 0)
+
+    def later(self, handle: ReceiptHandle, port: int) -> None:
+        """It wants a message 40 seconds from now."""
+        ext = {
+            "consumerGroup": "G",
+            "topic": "T",
+            "queueId": "0",
+            "extraInfo": handle.text(),
+            "offset": str(handle.offset),
+            "invisibleTime": "40000",
+        }
+        self.assertEqual(self.ask(200053, ext, port=port).code, 0)
+
+    def both_popped(self, *sent: bytes) -> tuple[Broker, Broker]:
+        """A pair whose master has messages, beside a group from which G has popped."""
+        pair = self.pair(slaveReadEnable="true")
+        self.pop(OTHER, invisibleTime="1000000")
+        for body in sent:
+            self.assertEqual(self.ask(310, send_ext("T"), body).code, 0)
+        return pair
+
+    def test_inFlight(self) -> None:
+        """What is in flight when the master goes comes again from another group, but
+        for what was acknowledged."""
+        master, slave = self.both_popped(b"a", b"b", b"c")
+        (first, *_) = handles(self.pop(MASTER), "b")
+        self.acked(first, MASTER)
+        self.pass_by(1)
+        self.copy(master, slave)
+        self.stop(master)
+        end = slave.store.published_position
+        self.pass_by(35)
+        self.assertEqual(self.popped(OTHER), [b"b", b"c"])
+        self.assertEqual(slave.store.published_position, end)
+
+    def test_ripe(self) -> None:
+        """Check points that the master has read, but not worked off, are handed over,
+        too."""
+        master, slave = self.both_popped(b"a")
+        self.pop(MASTER)
+        self.pass_by(19.5)
+        self.copy(master, slave)
+        self.stop(master)
+        self.pass_by(15)
+        self.assertEqual(self.popped(OTHER), [b"a"])
+
+    def test_pops(self) -> None:
+        """An acting master answers pops: another group keeps its check points, and has
+        what is not acknowledged given out again, when the time is over."""
+        master, slave = self.both_popped(b"a", b"b", b"c")
+        self.copy(master, slave)
+        self.stop(master)
+        end = slave.store.published_position
+        answer = self.pop(SLAVE)
+        self.assertEqual(bodies(answer), [b"a", b"b", b"c"])
+        first, second, _ = handles(answer, "b")
+        self.acked(first, SLAVE)
+        self.later(second, SLAVE)
+        self.assertEqual(self.popped(SLAVE), [])
+        self.pass_by(30)
+        self.assertEqual(self.popped(OTHER), [b"c"])
+        self.pass_by(18)
+        self.assertEqual(self.popped(OTHER), [b"b"])
+        self.assertEqual(slave.store.published_position, end)
+
+    def test_noPops(self) -> None:
+        """A slave whose master is there answers none."""
+        self.both_popped(b"a")
+        self.pass_by(2)
+        self.assertEqual(self.pop(SLAVE).code, 14)
 
     def test_noEscape(self) -> None:
         """Without enableRemoteEscape the messages wait for the master."""

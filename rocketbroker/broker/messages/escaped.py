@@ -17,6 +17,7 @@ import attrs
 
 from rocketbroker.broker.messages.delay_messages import destination
 from rocketbroker.broker.messages.timer_messages import TIMER_NAMES, out_ms_of
+from rocketbroker.records.names import REVIVE_PREFIX
 from rocketbroker.records.properties import (
     CRC32,
     DELAY,
@@ -27,11 +28,13 @@ from rocketbroker.records.properties import (
     TRANSACTION_CHECK_TIMES,
     TRANSACTION_PREPARED,
     WAIT,
+    decode,
     encode,
 )
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.records.sysflags import HOST_MASK, with_transaction_type
 from rocketbroker.records.sysflags import TRANSACTION_PREPARED as PREPARED_TYPE
+from rocketbroker.store.interfaces import Draft
 
 #: What says how a delayed message has waited.
 _DELAYS: Final = (DELAY, *TIMER_NAMES)
@@ -49,14 +52,19 @@ class Escaped:
     @ivar queue_id: the queue that it had here.
     @ivar properties: its properties.
     @ivar sys_flag: without the bits of hosts.
-    @ivar message: the rest, as stored here.
+    @ivar flag: the producer's flag.
+    @ivar born_ms: the producer's time stamp.
+    @ivar reconsume_times: how often it was consumed without success.
     """
 
     topic: str
     queue_id: int
     properties: dict[str, str]
     sys_flag: int
-    message: StoredMessage
+    body: bytes
+    born_ms: int
+    flag: int = 0
+    reconsume_times: int = 0
 
     @property
     def property_text(self) -> str:
@@ -82,6 +90,10 @@ def timer_message(
     if out_ms is None or destination(message) is None:
         return None
     escaped = due_message(message)
+    if escaped.topic.startswith(REVIVE_PREFIX) and not waits:
+        # Who reads check points goes by the times at which they are due.
+        for name in (TIMER_DELIVER_MS, TIMER_OUT_MS):
+            escaped.properties[name] = message.properties.get(name, str(out_ms))
     if waits:
         del escaped.properties[TIMER_OUT_MS]
         escaped.properties[TIMER_DELIVER_MS] = str(out_ms + precision_ms)
@@ -96,6 +108,23 @@ def half_message(half: StoredMessage) -> Escaped:
     return escaped
 
 
+def new_message(topic: str, queue_id: int, draft: Draft) -> Escaped:
+    """A message that a master would store itself.
+
+    @param topic: where it belongs; C{queue_id}: and the queue.
+    """
+    return Escaped(
+        topic,
+        queue_id,
+        {**decode(draft.properties), WAIT: "false"},
+        draft.sys_flag & ~HOST_MASK,
+        draft.body,
+        draft.born_ms,
+        draft.flag,
+        draft.reconsume_times,
+    )
+
+
 def _escaped(
     message: StoredMessage, left_out: tuple[str, ...], sys_flag: int
 ) -> Escaped:
@@ -105,4 +134,12 @@ def _escaped(
     for name in (CRC32, *left_out):
         own.pop(name, None)
     own[WAIT] = "false"
-    return Escaped(*place, own, sys_flag, message)
+    return Escaped(
+        *place,
+        own,
+        sys_flag,
+        message.body,
+        message.born_ms,
+        message.flag,
+        message.reconsume_times,
+    )

@@ -29,7 +29,6 @@ from rocketbroker.broker.pop.order_info import NOT_GIVEN, OUTDATED, OrderInfo
 from rocketbroker.broker.pop.pop_polling import PopPolling
 from rocketbroker.broker.pop.progress import Place, PopProgress
 from rocketbroker.broker.pop.revive_log import MAX_COUNTED, ReviveLog
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
@@ -170,7 +169,6 @@ class Acknowledging:
         order: OrderInfo,
         polling: PopPolling,
         log: ReviveLog,
-        batcher: AppendBatcher,
         options: BrokerOptions,
         wall_ms: Callable[[], int],
     ) -> None:
@@ -183,7 +181,6 @@ class Acknowledging:
         self._order = order
         self._polling = polling
         self._log = log
-        self._batcher = batcher
         self._options = options
         self._wall_ms = wall_ms
 
@@ -214,7 +211,7 @@ class Acknowledging:
     def respond(self, connection: IConnection, request: Command) -> Answer:
         """Request 200051: one message."""
         header = AckMessageRequestHeader.complete(request.ext)
-        self._batcher.check_role()
+        self._log.check_role()
         queue = self.queue_of(header.topic, header.queue_id)
         handle = parsed(header.extra_info)
         offset = header.offset
@@ -240,7 +237,7 @@ class Acknowledging:
 
     def respond_batch(self, connection: IConnection, request: Command) -> Answer:
         """Request 200151: messages of several check points."""
-        self._batcher.check_role()
+        self._log.check_role()
         batch = decoded(request, AckBatch.from_json)
         if not batch.acks:
             return response_to(request, ResponseCode.NO_MESSAGE)

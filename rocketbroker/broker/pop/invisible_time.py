@@ -69,7 +69,7 @@ class InvisibleTimes:
     def respond(self, connection: IConnection, request: Command) -> Answer:
         """Change the time of one message."""
         header = ChangeInvisibleTimeRequestHeader.complete(request.ext)
-        self._batcher.check_role()
+        self._log.check_role()
         queue = self._acks.queue_of(header.topic, header.queue_id)
         handle = parsed(header.extra_info)
         offset = header.offset

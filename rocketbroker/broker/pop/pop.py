@@ -47,7 +47,6 @@ from rocketbroker.broker.pop.progress import (
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive_log import ReviveLog
 from rocketbroker.broker.pull.pull_checks import PullChecks
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, SystemFailure
@@ -118,7 +117,6 @@ class Popping:
         order: OrderInfo,
         polling: PopPolling,
         log: ReviveLog,
-        batcher: AppendBatcher,
         options: BrokerOptions,
         dispatch: Callable[[], None],
         wall_ms: Callable[[], int],
@@ -142,7 +140,6 @@ class Popping:
         self._order = order
         self._polling = polling
         self._revive_log = log
-        self._batcher = batcher
         self._options = options
         self._dispatch = dispatch
         self._wall_ms = wall_ms
@@ -172,7 +169,7 @@ class Popping:
                 ResponseCode.POLLING_TIMEOUT,
                 remark=f"the broker[{self._options.broker_ip1}] pop message is timeout",
             )
-        self._batcher.check_role()
+        self._revive_log.check_role()
         self._checks.check_pop(header.max_msg_nums)
         pop = Pop(connection, header, self._route(header))
         self._serve(pop)
@@ -483,6 +480,7 @@ class Popping:
             self._answer(pop, ResponseCode.POLLING_TIMEOUT)
             return
         try:
+            self._revive_log.check_role()
             pop.route = self._route(pop.header)
         except BrokerError as error:
             pop.done.callback(Command(error.code, remark=error.remark))

@@ -13,6 +13,10 @@ are over, and what was stored instead is on the disk as far as the log is flushe
 message is given out twice if the broker dies before the offset is written down, or if
 its acknowledgement comes when it has been given out again.
 
+I{Elsewhere.} A check point of a broker of another name was kept here while a slave
+acted for its master: its messages are asked for there. An acting master gives nothing
+out again: it has another group do it, by check points that this one keeps.
+
 C{docs/facts/transaction-timer-pop.md} C12, C13; C{docs/facts/broker.md} 20.5.
 """
 
@@ -36,11 +40,12 @@ from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
 from rocketbroker.broker.pop.revive_queue import ReviveQueue
+from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.services import REVIVE, Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import BrokerError
+from rocketbroker.errors import BrokerError, RocketbrokerError
 from rocketbroker.records.check_points import Ack, CheckPoint
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.malformed import Malformed
@@ -50,7 +55,6 @@ from rocketbroker.records.properties import (
     CRC32,
     FIRST_POP_TIME,
     MAX_BYTES,
-    TAGS,
     encode,
 )
 from rocketbroker.records.record import StoredMessage, decode, decode_all
@@ -68,8 +72,10 @@ MAX_POINTS: Final = 8
 #: How long a queue rests that cannot be read, or after a mistake of ours.
 BROKEN_SECONDS: Final = 5.0
 
-#: Where a message is that is to be given out again: its check point, its queue offset,
-#: the message itself; None if it is gone.
+#: A message that is to be given out again: its check point, its queue offset.
+Left = tuple[OpenCheckPoint, int]
+
+#: The same with the message itself; None if it is gone.
 Found = tuple[OpenCheckPoint, int, StoredMessage | None]
 
 
@@ -107,8 +113,10 @@ class Reviving:
         in_thread: InThread,
         turns: ITurns,
         services: Services,
+        bridge: EscapeBridge,
     ) -> None:
         """
+        @param bridge: to other brokers.
         @param appended: called after each append.
         @param host: where this broker is reached, as records have it.
         """
@@ -134,6 +142,7 @@ class Reviving:
         self._in_thread = in_thread
         self._turns = turns
         self._services = services
+        self._bridge = bridge
         self._steps: set[Deferred[None]] = set()
         self._stopped = False
 
@@ -227,8 +236,16 @@ class Reviving:
         is_all = queue.next_offset >= queue.queue.max_offset
         at_end = is_all and queue.queue.next_offset <= queue.queue.max_offset
         ripe = queue.ripe(self._wall_ms(), at_end and not is_behind)
-        found = await self._find(queue, ripe[:MAX_POINTS])
-        self._turns.within(lambda: self._revive(queue, found, ripe[:MAX_POINTS]))
+        few = ripe[:MAX_POINTS]
+        if self._revive_log.is_acting:
+            await self._hand_over(queue, few)
+        else:
+            found = await self._find(few)
+            others, failed = await self._find_elsewhere(few)
+            found += others
+            if not self._services.is_on(REVIVE):
+                return False
+            self._turns.within(lambda: self._revive(queue, found, failed, few))
         queue.mark()
         return len(ripe) > MAX_POINTS or not is_all
 
@@ -256,13 +273,45 @@ class Reviving:
 
     # What is ripe.
 
-    async def _find(
-        self, queue: ReviveQueue, ripe: list[OpenCheckPoint]
-    ) -> list[Found]:
-        """The messages that are to be given out again."""
+    def _is_own(self, point: CheckPoint) -> bool:
+        return point.broker_name.strip() in ("", self._options.broker_name)
+
+    async def _find_elsewhere(
+        self, ripe: list[OpenCheckPoint]
+    ) -> tuple[list[Found], list[Left]]:
+        """The messages of other brokers, and those that cannot be had now."""
+        found: list[Found] = []
+        failed: list[Left] = []
+        silent: set[str] = set()
+        for each in ripe:
+            point = each.point
+            if self._is_own(point) or not self._is_there(point):
+                continue
+            for offset in each.left():
+                if point.broker_name in silent:
+                    failed.append((each, offset))
+                    continue
+                place = point.broker_name, point.topic, point.queue_id
+                try:
+                    message = await self._bridge.get(*place, offset)
+                except RocketbrokerError as error:
+                    silent.add(point.broker_name)
+                    failed.append((each, offset))
+                    self._log.info(
+                        "Messages of broker {name} cannot be given out again now: "
+                        "{error}",
+                        name=point.broker_name,
+                        error=error,
+                    )
+                else:
+                    found.append((each, offset, message))
+        return found, failed
+
+    async def _find(self, ripe: list[OpenCheckPoint]) -> list[Found]:
+        """The messages of this broker that are to be given out again."""
         wanted: list[tuple[OpenCheckPoint, int, IQueue]] = []
         for each in ripe:
-            if self._is_there(each.point):
+            if self._is_own(each.point) and self._is_there(each.point):
                 source = self._store.queue(each.point.topic, each.point.queue_id)
                 wanted += [(each, offset, source) for offset in each.left()]
         if not wanted:
@@ -300,12 +349,27 @@ class Reviving:
                 return None
         return None
 
+    async def _hand_over(self, queue: ReviveQueue, ripe: list[OpenCheckPoint]) -> None:
+        """Have another group give messages out again, by check points of their own."""
+        for each in ripe:
+            for offset in each.left() if self._is_there(each.point) else ():
+                settled: Deferred[None] = Deferred()
+                self._put_again(queue, each, offset, settled)
+                await settled
+                is_refused = queue.retry_at > self._clock.seconds()
+                if is_refused or not self._revive_log.is_acting:
+                    return
+            queue.close(each)
+
     def _revive(
-        self, queue: ReviveQueue, found: list[Found], ripe: list[OpenCheckPoint]
+        self,
+        queue: ReviveQueue,
+        found: list[Found],
+        failed: list[Left],
+        ripe: list[OpenCheckPoint],
     ) -> None:
         """Store messages again; what cannot be gets a check point of its own."""
         drafts: list[Draft] = []
-        failed: list[tuple[OpenCheckPoint, int]] = []
         for each, offset, message in found:
             if message is None:
                 self.lost += 1
@@ -349,15 +413,7 @@ class Reviving:
         point = each.point
         topic = self._retry_topics.written(point.group, point.topic)
         self._retry_topics.ensure(point.group, topic)
-        properties = dict(message.properties)
-        properties.pop(CRC32, None)
-        if message.reconsume_times == 0 or FIRST_POP_TIME not in properties:
-            properties[FIRST_POP_TIME] = str(point.pop_ms)
-        encoded = encode(properties)
-        if len(encoded) > MAX_BYTES:
-            # There is no room for another one, and it must come again.
-            properties.pop(FIRST_POP_TIME)
-            encoded = encode(properties)
+        encoded = self._properties(each, message)
         return Draft(
             self._store.queue(topic, 0),
             message.body,
@@ -367,26 +423,50 @@ class Reviving:
             message.born_ms,
             self._host,
             message.reconsume_times + 1,
-            tag_code(properties.get(TAGS, "")),
+            tag_code(message.tags or ""),
             (each, offset),
         )
 
-    def _put_again(self, queue: ReviveQueue, each: OpenCheckPoint, offset: int) -> None:
-        """Try it later, by a check point of its own.
+    def _properties(self, each: OpenCheckPoint, message: StoredMessage) -> bytes:
+        """The properties of a message that is given out again."""
+        properties = dict(message.properties)
+        properties.pop(CRC32, None)
+        if message.reconsume_times == 0 or FIRST_POP_TIME not in properties:
+            properties[FIRST_POP_TIME] = str(each.point.pop_ms)
+        encoded = encode(properties)
+        if len(encoded) > MAX_BYTES:
+            # There is no room for another one, and it must come again.
+            properties.pop(FIRST_POP_TIME)
+            encoded = encode(properties)
+        return encoded
+
+    def _put_again(
+        self,
+        queue: ReviveQueue,
+        each: OpenCheckPoint,
+        offset: int,
+        settled: Deferred[None] | None = None,
+    ) -> None:
+        """Try it later, by a check point of its own; another group tries it at once.
 
         If that cannot be stored either, the old one stays open.
+
+        @param settled: fires when that is known.
         """
-        again = each.point.again(offset, self._wall_ms())
+        now_ms = 0 if self._revive_log.is_acting else self._wall_ms()
+        again = each.point.again(offset, now_ms)
 
         def stored(draft: Draft, code: int) -> None:
-            if draft.status != PUT_OK:
+            if draft.status == PUT_OK:
+                self.re_put += 1
+                queue.end = max(queue.end, draft.end)
+                each.end(offset)
+                if not each.left():
+                    queue.close(each)
+                    queue.mark()
+            else:
                 queue.retry_at = self._clock.seconds() + BROKEN_SECONDS
-                return
-            self.re_put += 1
-            queue.end = max(queue.end, draft.end)
-            each.end(offset)
-            if not each.left():
-                queue.close(each)
-                queue.mark()
+            if settled is not None:
+                settled.callback(None)
 
         self._revive_log.put_check_point(again, queue.queue.queue_id, stored)

@@ -3,6 +3,7 @@
 
 They are messages of the revive topic that become visible when they are due, by the
 timer: a check point a second before its messages are, an acknowledgement when they are.
+An acting master, which stores nothing, has another group keep them.
 So a reader of the revive topic always meets a check point before what acknowledges it,
 and never one that is not due. What is due already is stored there at once.
 
@@ -14,10 +15,17 @@ C{docs/facts/transaction-timer-pop.md} B2, C5, C8; C{docs/facts/broker.md} 20.4.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Final, Protocol, final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, final
 
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from rocketbroker.broker.messages.escaped import Escaped, new_message
+from rocketbroker.broker.roles import Role
 from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.services import Services
 from rocketbroker.broker.timer.timer_service import TimerService
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -30,7 +38,8 @@ from rocketbroker.records.check_points import (
 )
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.names import TIMER_TOPIC, revive_topic
-from rocketbroker.store.interfaces import Draft, IStore
+from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.wire.codes import ResponseCode
 
 #: A wheel that is behind by no more than a slot and this keeps up, in ms: it looks at
 #: what is due ten times a second.
@@ -98,6 +107,8 @@ class ReviveLog:
     @ivar written: how many, by what they are and what became of them.
     """
 
+    _log = Logger()
+
     def __init__(
         self,
         store: IStore,
@@ -106,9 +117,12 @@ class ReviveLog:
         options: BrokerOptions,
         host: bytes,
         wall_ms: Callable[[], int],
+        services: Services,
+        put_elsewhere: Callable[[Escaped], Coroutine[Any, Any, bool]],
     ) -> None:
         """
         @param host: where this broker is reached, as records have it.
+        @param put_elsewhere: puts a message to another group; whether one has it.
         """
         self.topic = revive_topic(options.broker_cluster_name)
         self.written: Counter[Written] = Counter()
@@ -118,12 +132,27 @@ class ReviveLog:
         self._queues = max(1, options.revive_queue_num)
         self._host = host
         self._wall_ms = wall_ms
+        self._services = services
+        self._put_elsewhere = put_elsewhere
         self._next = -1
         self._codes: Final = {tag: tag_code(tag) for tag in ("ck", "ack", "bAck", "")}
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self._queues = max(1, settings.broker.revive_queue_num)
+
+    @property
+    def is_acting(self) -> bool:
+        """Whether this broker acts for a master, so that it may store nothing."""
+        return self._services.role is Role.ACTING_MASTER
+
+    def check_role(self) -> None:
+        """Refuse what is for masters.
+
+        @raise ServiceNotAvailable: this is a slave that acts for none.
+        """
+        if not self.is_acting:
+            self._batcher.check_role()
 
     def next_queue(self) -> int:
         """The revive queue whose turn it is."""
@@ -178,7 +207,8 @@ class ReviveLog:
         context: Stored,
     ) -> None:
         own = f"TIMER_DELIVER_MS\x01{deliver_ms}\x02UNIQ_KEY\x01{key}\x02TAGS\x01{tag}"
-        due_ms = self._timer.due_ms(deliver_ms)
+        is_acting = self.is_acting
+        due_ms = None if is_acting else self._timer.due_ms(deliver_ms)
         if due_ms is None:
             properties = f"{own}\x02"
             place, code = self._store.queue(self.topic, queue), self._codes[tag]
@@ -201,4 +231,24 @@ class ReviveLog:
             context,
             wait=False,
         )
-        self._batcher.drafts.append(draft)
+        if is_acting:
+            self._escape(draft, context)
+        elif self._batcher.is_slave:
+            context(draft, ResponseCode.SERVICE_NOT_AVAILABLE)
+        else:
+            self._batcher.drafts.append(draft)
+
+    def _escape(self, draft: Draft, settled: Stored) -> None:
+        """Put a message to another group."""
+        escaped = new_message(self.topic, draft.queue.queue_id, draft)
+
+        def put(is_put: bool) -> None:
+            if is_put:
+                draft.status = PUT_OK
+            settled(draft, 0 if is_put else ResponseCode.SERVICE_NOT_AVAILABLE)
+
+        done = Deferred.fromCoroutine(self._put_elsewhere(escaped))
+        done.addCallback(put).addErrback(self._unexpected)
+
+    def _unexpected(self, failure: Failure) -> None:
+        self._log.failure("A check point could not be kept.", failure=failure)

@@ -42,6 +42,7 @@ from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive import Reviving
 from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
 from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.services import POP_PROGRESS, Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
@@ -95,9 +96,11 @@ class Pops:
         in_thread: InThread,
         turns: ITurns,
         services: Services,
+        bridge: EscapeBridge,
     ) -> None:
         """
         @param timer: keeps check points until they are due.
+        @param bridge: to other brokers.
         @param host: where this broker is reached, as records have it.
         """
         options, seconds = settings.broker, clock.seconds
@@ -125,14 +128,16 @@ class Pops:
         self.order = OrderInfo(order_file, wall_ms)
         self.pops = PopPolling(clock, store, options, turns)
         self.notified = PopPolling(clock, store, options, turns, latest_first=True)
-        self.log = ReviveLog(store, batcher, timer, options, host, wall_ms)
+        self.log = ReviveLog(
+            store, batcher, timer, options, host, wall_ms, services, bridge.put
+        )
         self.buffer = CheckPointBuffer(
             self.log, self.progress, options, seconds, wall_ms
         )
         self._make_popping(pull_checks)
         self._make_acks()
         self._make_looking()
-        self._make_reviving(timer, group_commit, host)
+        self._make_reviving(timer, group_commit, host, bridge)
         offsets.watch(self)
 
     def _make_popping(self, pull_checks: PullChecks) -> None:
@@ -150,7 +155,6 @@ class Pops:
             self.order,
             self.pops,
             self.log,
-            self._batcher,
             self._options,
             self._scheduler.dispatch,
             self._wall_ms,
@@ -169,7 +173,6 @@ class Pops:
             self.order,
             self.pops,
             self.log,
-            self._batcher,
             self._options,
             self._wall_ms,
         )
@@ -183,7 +186,7 @@ class Pops:
         )
 
     def _make_reviving(
-        self, timer: Timer, group_commit: GroupCommit, host: bytes
+        self, timer: Timer, group_commit: GroupCommit, host: bytes, bridge: EscapeBridge
     ) -> None:
         """What gives messages out again."""
         self.revive = Reviving(
@@ -204,6 +207,7 @@ class Pops:
             self._in_thread,
             self._turns,
             self._services,
+            bridge,
         )
 
     def _make_looking(self) -> None:
@@ -288,8 +292,14 @@ class Pops:
 
     def start(self) -> None:
         """Begin regular work."""
-        self._services.begin(POP_PROGRESS, self._look)
+        self._services.begin(POP_PROGRESS, self._look, self._begin_anew)
         self.revive.start()
+
+    def _begin_anew(self) -> None:
+        """Go on where the offsets are, in another role: what was in memory in the last
+        one may have come to others since."""
+        self.buffer.clear()
+        self.progress.forget_all(lambda group, topic: True)
 
     def _look(self) -> None:
         """Write check points that stayed for long enough, and commit offsets."""

@@ -7,15 +7,26 @@ from functools import partial
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.messages.escaped import due_message, half_message
+from rocketbroker.broker.messages.escaped import (
+    due_message,
+    half_message,
+    timer_message,
+)
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.config.broker import BrokerOptions
-from rocketbroker.errors import TopicNotExist
+from rocketbroker.errors import (
+    ConnectionLost,
+    ServiceNotAvailable,
+    TopicNotExist,
+)
+from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
+from rocketbroker.wire.codes import ResponseCode
 from tests.broker.callers import Call, Caller
 from tests.broker.escaping import stored
 from tests.broker.rig import logged
+from tests.records.samples import example
 
 
 def broker(
@@ -69,10 +80,68 @@ class EscapeBridgeTests(SynchronousTestCase):
         escaped = half_message(message) if half else due_message(message)
         return Deferred.fromCoroutine(self.bridge.put(escaped))
 
+    def get(self, name: str = "b") -> Deferred[StoredMessage | None]:
+        """Ask for message 7 of queue 3 of a broker."""
+        return Deferred.fromCoroutine(self.bridge.get(name, "T", 3, 7))
+
     def call(self) -> Call:
         """The one request that waits."""
         (call,) = self.caller.take()
         return call
+
+    def test_get(self) -> None:
+        """A message of another broker is pulled there, as by a consumer of its own."""
+        done = self.get()
+        call = self.call()
+        self.assertEqual(
+            (call.address, call.command.code, call.timeout), ("b:1", 11, 10)
+        )
+        ext = call.command.ext or {}
+        self.assertEqual(ext["consumerGroup"], "InnerConsumerGroup_a_1")
+        self.assertEqual((ext["queueId"], ext["queueOffset"]), ("3", "7"))
+        record = example(body=b"there", queue_id=3, queue_offset=7)
+        call.answer(body=record)
+        message = self.successResultOf(done)
+        assert message is not None
+        self.assertEqual(message.body, b"there")
+
+    def test_getGone(self) -> None:
+        """What was removed is gone; what a copy has not got yet may come."""
+        bounds = {"nextBeginOffset": "9", "minOffset": "9", "maxOffset": "12"}
+        ext = {"suggestWhichBrokerId": "0", **bounds}
+        done = self.get()
+        self.call().answer(ResponseCode.PULL_OFFSET_MOVED, ext=ext)
+        self.assertIsNone(self.successResultOf(done))
+        done = self.get()
+        self.call().answer(
+            ResponseCode.PULL_NOT_FOUND, ext={**ext, "minOffset": "0", "maxOffset": "7"}
+        )
+        self.failureResultOf(done, ServiceNotAvailable)
+
+    def test_getRefused(self) -> None:
+        """A broker that is not known, or does not answer, may do so later."""
+        self.failureResultOf(self.get("c"), ServiceNotAvailable)
+        done = self.get()
+        self.call().fail()
+        self.failureResultOf(done, ConnectionLost)
+
+    def test_checkPoints(self) -> None:
+        """Check points and what acknowledges them all go to one broker, with the times
+        at which they are due."""
+        self.route(broker("a"), broker("b"), broker("c"), broker("d"))
+        found = set()
+        for _ in range(5):
+            topic = "rmq_sys_REVIVE_LOG_c"
+            message = stored(topic=topic, TIMER_OUT_MS="5000")
+            escaped = timer_message(message, False, 1000)
+            assert escaped is not None
+            done = Deferred.fromCoroutine(self.bridge.put(escaped))
+            call = self.call()
+            call.answer()
+            self.assertTrue(self.successResultOf(done))
+            found.add(call.address)
+            self.assertIn("TIMER_OUT_MS\x015000", (call.command.ext or {})["i"])
+        self.assertEqual(len(found), 1)
 
     def test_put(self) -> None:
         """A message is sent as a producer would send it, and counts when it is

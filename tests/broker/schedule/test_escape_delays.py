@@ -43,9 +43,9 @@ class EscapeDelaysTests(DelayingCase):
     def take(self, escaped: Escaped) -> Deferred[bool]:
         """Another group is to take a message."""
         answer: Deferred[bool] = Deferred()
-        self.put.append((escaped.message.body, answer))
+        self.put.append((escaped.body, answer))
         if not self.holds:
-            answer.callback(escaped.message.body not in self.refused)
+            answer.callback(escaped.body not in self.refused)
         return answer
 
     def act(self) -> None:

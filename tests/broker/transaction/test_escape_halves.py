@@ -50,7 +50,7 @@ class EscapeHalvesTests(TransactionCase):
         """The master is gone, for so long; what was put elsewhere."""
         self.rig.broker.services.act_as(Role.ACTING_MASTER)
         self.rig.clock.advance(seconds)
-        bodies = [each.message.body for each in self.put]
+        bodies = [each.body for each in self.put]
         self.put.clear()
         return bodies
 
@@ -64,7 +64,7 @@ class EscapeHalvesTests(TransactionCase):
         self.rig.broker.services.act_as(Role.ACTING_MASTER)
         self.rig.clock.advance(1)
         (first, third) = self.put
-        self.assertEqual((first.message.body, third.message.body), (b"0", b"2"))
+        self.assertEqual((first.body, third.body), (b"0", b"2"))
         self.assertEqual((first.topic, first.sys_flag & 12), ("T", 4))
         self.put.clear()
         self.assertEqual(self.act(ROUND), [])
