@@ -17,6 +17,7 @@ from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
+from tests.broker.pop.pops import bodies, handles
 from tests.broker.rig import pull_ext, send_ext
 from tests.integration.pair import OURS, Group, Member, until
 
@@ -32,6 +33,9 @@ ACTING: Final[dict[str, Any]] = {
     "transactionCheckInterval": 1000,
     "transactionTimeOut": 60000,
 }
+
+#: Longer than the test, in ms.
+FOREVER_MS: Final = 10_000_000
 
 #: Of the name server.
 NAMES: Final = {"supportActingMaster": "true", "notifyMinBrokerIdChanged": "true"}
@@ -152,6 +156,56 @@ class ActingMasterTests(TestCase):
         self.wait_for(lambda: self.bodies(self.master))
         self.assertEqual(self.bodies(self.master), [b"later"], "delivered twice")
         self.assertEqual(self.bodies(self.other), sent)
+
+    def pop(self, broker: Member, invisible_ms: int) -> Command:
+        """What a group gets of all queues of a broker."""
+        ext = {
+            "consumerGroup": "G",
+            "topic": TOPIC,
+            "queueId": "-1",
+            "maxMsgNums": "32",
+            "invisibleTime": str(invisible_ms),
+            "pollTime": "0",
+            "bornTime": "0",
+            "initMode": "0",
+            "order": "false",
+        }
+        return self.ask(broker.address, RequestCode.POP_MESSAGE, ext)
+
+    def test_pop(self) -> None:
+        """Timers that were pending at a master that was killed fire in another group,
+        and what was in flight is given out again there; what was acknowledged is
+        not."""
+        self.assertEqual(bodies(self.pop(self.other, FOREVER_MS)), [b"first"])
+        sent = [b"popped-%d" % number for number in range(5)]
+        for body in sent:
+            self.send(self.master, body)
+        answer = self.pop(self.master, DELAY_SECONDS * 1000)
+        self.assertEqual(sorted(bodies(answer)), [b"first", *sent])
+        (first,) = (each for each in handles(answer, "broker-a") if not each.offset)
+        ext = {
+            "consumerGroup": "G",
+            "topic": TOPIC,
+            "queueId": str(first.queue_id),
+            "extraInfo": first.text(),
+            "offset": "0",
+        }
+        self.ask(self.master.address, RequestCode.ACK_MESSAGE, ext)
+        timers = [b"timer-%d" % number for number in range(5)]
+        due = f"TIMER_DELAY_SEC\x01{DELAY_SECONDS}\x02"
+        for body in timers:
+            self.send(self.master, body, due)
+        self.group.wait_for(self.slave)
+        self.master.stop(signal.SIGKILL)
+        found: list[bytes] = []
+
+        def is_all() -> bool:
+            found.extend(bodies(self.pop(self.other, FOREVER_MS)))
+            return len(found) >= len(sent) + len(timers)
+
+        self.wait_for(is_all)
+        self.assertEqual(sorted(found), sorted(sent + timers))
+        self.assertEqual(self.bodies(self.other), timers)
 
     def halves(self, broker: Member) -> int:
         """How many half messages a broker has."""

@@ -350,9 +350,12 @@ class Reviving:
         return None
 
     async def _hand_over(self, queue: ReviveQueue, ripe: list[OpenCheckPoint]) -> None:
-        """Have another group give messages out again, by check points of their own."""
+        """Have another group give messages out again, by check points of their own.
+
+        Whether group and topic still are is seen there: the tables here may be old.
+        """
         for each in ripe:
-            for offset in each.left() if self._is_there(each.point) else ():
+            for offset in each.left():
                 settled: Deferred[None] = Deferred()
                 self._put_again(queue, each, offset, settled)
                 await settled
