@@ -201,6 +201,12 @@ FLUSH_TIMERS: Final = Service(
     "a start goes on where the timers were",
     lambda s: max(1, s.store.timer_flush_interval_ms) / 1000,
 )
+COUNT_TIMERS: Final = Service(
+    "count of timers",
+    "counts of what waits that a crash has left wrong are set right at night",
+    always(300),
+    roles=MASTERS,
+)
 CHECKS: Final = Service(
     "checks of transactions",
     "producers are asked how open transactions ended",

@@ -31,4 +31,6 @@ ABOUT_POP: Final = {
     "pop_response_return_actual_retry_topic": "retried messages keep their topic",
     "pop_inflight_message_threshold": "most messages of a queue in flight",
     "enable_pop_message_threshold": "that limit holds",
+    "skip_when_ck_re_put_reach_max_times": "a message that could not be given out "
+    "again 17 times is given up",
 }

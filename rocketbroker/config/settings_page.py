@@ -78,6 +78,19 @@ Settings without effect
 These keys of RocketMQ are known, kept and printed, and change nothing here. Most of
 them size thread pools and buffers of a Java process, or belong to features that are not
 built yet (controllers, RocksDB).
+
+Of POP: a look at a queue of check points is short, and costs nothing while it is idle
+(``reviveMaxSlow``, ``reviveScanTime``). Acknowledgements without a check point hold
+nothing up (``enableSkipLongAwaitingAck``, ``reviveAckWaitMs``); those of one check
+point are one message (``enablePopBatchAck``). Answers wait until all is appended, and
+nothing else waits for that (``appendAckAsync``, ``appendCkAsync``). Lag is counted
+without waking consumers (``enableNotifyBeforePopCalculateLag``), and waiting pops have
+no table of their own (``popPollingMapSize``). The others belong to RocketMQ's key-value
+store: with ``popConsumerKVServiceEnable`` pops are refused.
+
+Of timers: what cannot be delivered is tried again until it is
+(``timerEnableRetryUntilSuccess``, ``timerSkipUnknownError``). ``timerCheckMetricsWhen``
+and ``timerStopDequeue`` cannot be set in RocketMQ either.
 """
 
 

@@ -181,6 +181,8 @@ class StoreOptions(KeyedOptions):
         "timer_max_delay_sec": "messages for a later time are refused",
         "disappear_time_after_start": "a start delivers no timers so long",
         "timer_stop_enqueue": "what is to wait is not entered",
+        "timer_enable_check_metrics": "from 5 to 6 o'clock what waits is counted anew",
+        "timer_metric_small_threshold": "of topics with fewer messages that wait",
         "timer_congest_num_each_slot": "a slot with more refuses some, with twice as "
         "many all",
         "enable_consume_queue_ext": "keep filters in an extension of the queues",

@@ -15,6 +15,7 @@ from rocketbroker.broker.services import (
     CHECKS,
     CLEAN_MAPPINGS,
     CLEANING,
+    COUNT_TIMERS,
     DELIVER_TIMERS,
     DELIVERY,
     FINDINGS,
@@ -151,7 +152,7 @@ class ServicesTests(WeekCase):
         broker.services.act_as(Role.SLAVE)
         kept = self.on(broker)
         special = {DELIVERY.name, CHECKS.name, MARKS.name, DELIVER_TIMERS.name}
-        special.add(CLEAN_MAPPINGS.name)
+        special |= {CLEAN_MAPPINGS.name, COUNT_TIMERS.name}
         pops = {POP_PROGRESS.name, REVIVE.name}
         self.assertEqual(everything - kept, special | pops)
         copied = {METADATA_SYNC.name, TIMER_SYNC.name}

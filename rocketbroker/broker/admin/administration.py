@@ -47,6 +47,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.mappings,
         parts.offsets,
         parts.keyed_stats.put_tps,
+        parts.timers.counts.forget,
         slices,
         environment.in_thread,
         parts.registration.announced,

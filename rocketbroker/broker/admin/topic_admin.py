@@ -71,6 +71,7 @@ class TopicAdmin:
         mappings: QueueMappings,
         offsets: OffsetTable,
         put_tps: Callable[[str], float],
+        forget_timers: Callable[[str], None],
         slices: ISlices,
         in_thread: InThread,
         announced: Callable[[float], Deferred[None]],
@@ -78,6 +79,7 @@ class TopicAdmin:
         """
         @param put_tps: how many messages came into a topic a second, in the last
             minute.
+        @param forget_timers: called with a topic that was deleted.
         @param announced: fires once the name servers know all changes, or
             after so many seconds.
         """
@@ -87,6 +89,7 @@ class TopicAdmin:
         self._mappings = mappings
         self._offsets = offsets
         self._put_tps = put_tps
+        self._forget_timers = forget_timers
         self._slices = slices
         self._in_thread = in_thread
         self._announced = announced
@@ -264,6 +267,7 @@ class TopicAdmin:
             self._topics.delete(known)
             self._mappings.delete(known)
             self._offsets.forget_topic(known)
+            self._forget_timers(known)
             # In the same turn: messages sent from now on belong to a new topic.
             self._store.delete_topic(known)
         return (

@@ -5,8 +5,9 @@ Each queue of the revive topic has a loop of its own, which takes bounded steps:
 some check points and acknowledgements, then give out again what is ripe. A message
 becomes one of the group's retry topic, with one more in its reconsume times; one that
 cannot be read now, or that the store does not take, gets a check point of its own,
-which is due later each time. There is no last time: consumers make dead letters of what
-failed too often.
+which is due later each time. There is no last time, unless
+skipWhenCKRePutReachMaxTimes is set: consumers make dead letters of what failed too
+often.
 
 I{Guarantees.} The group's committed offset passes a check point only when its messages
 are over, and what was stored instead is on the disk as far as the log is flushed. A
@@ -46,7 +47,7 @@ from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, RocketbrokerError
-from rocketbroker.records.check_points import Ack, CheckPoint
+from rocketbroker.records.check_points import RE_PUT_SECONDS, Ack, CheckPoint
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import REVIVE_GROUP, popped_topic
@@ -456,6 +457,15 @@ class Reviving:
 
         @param settled: fires when that is known.
         """
+        re_puts = each.point.re_puts or 0
+        if (
+            self._options.skip_when_ck_re_put_reach_max_times
+            and re_puts >= len(RE_PUT_SECONDS)
+            and not self._revive_log.is_acting
+        ):
+            self.lost += 1
+            each.end(offset)
+            return
         now_ms = 0 if self._revive_log.is_acting else self._wall_ms()
         again = each.point.again(offset, now_ms)
 

@@ -10,6 +10,7 @@
 - L{wheel_clock}: the times of the wheel, and how far its work is.
 - L{already_delivered}: recognises what was delivered before a crash.
 - L{timer_counts}: C{timermetrics}, what waits and what was counted, by topic.
+  L{recount}: counts it anew.
 - L{pauses}: rests between steps, which a stop ends.
 - L{recall}: takes a message back by its handle.
 - L{timer_sync}: of a slave, asks its master how far the timers are.

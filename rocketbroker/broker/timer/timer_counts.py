@@ -8,7 +8,8 @@ The file is RocketMQ's, read and written: topic to count and time stamp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
@@ -18,6 +19,7 @@ from rocketbroker.broker.messages.timer_messages import NEVER
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.broker.timer.outlet import Due
 from rocketbroker.records.properties import find
+from rocketbroker.store.timerwheel.units import topic_hash
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.fields import integer_of
 
@@ -74,6 +76,7 @@ class TimerCounts:
         self._file = file
         self._wall_ms = wall_ms
         self._changed = False
+        self._since: Counter[str] | None = None
 
     def load(self) -> None:
         """I{Blocking.} Read the file; what makes no sense in it is left out."""
@@ -121,6 +124,8 @@ class TimerCounts:
         counts.waiting += by
         counts.changed_ms = self._wall_ms()
         self._changed = True
+        if self._since is not None:
+            self._since[topic] += by
 
     def delivered(self, due: Iterable[Due]) -> None:
         """Messages were stored where they belong, or to wait once more."""
@@ -151,6 +156,31 @@ class TimerCounts:
         if counts is not None and counts.waiting:
             self.change(topic, -counts.waiting)
         self.topics.pop(topic, None)
+
+    # Counting anew.
+
+    def begin_recount(self) -> None:
+        """What waits now is counted: note what comes and goes meanwhile."""
+        self._since = Counter()
+
+    def end_recount(self) -> None:
+        """It is counted, or not any more."""
+        self._since = None
+
+    def recounted(self, found: Mapping[int, int], most: int) -> None:
+        """So many messages waited when counting began.
+
+        @param found: by the hash of their topic.
+        @param most: topics with as many and more are left as they are.
+        """
+        assert self._since is not None
+        hashes = Counter(map(topic_hash, self.topics))
+        for topic, counts in list(self.topics.items()):
+            code = topic_hash(topic)
+            right = found.get(code, 0) + self._since[topic]
+            is_small = counts.waiting < most and hashes[code] == 1
+            if is_small and counts.waiting != right:
+                self.change(topic, right - counts.waiting)
 
     def to_json(self) -> dict[str, object]:
         """The content of the file, and the answer to request 61."""

@@ -29,6 +29,7 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import (
+    COUNT_TIMERS,
     DELIVER_TIMERS,
     ENTER_TIMERS,
     ESCAPE_TIMERS,
@@ -41,6 +42,7 @@ from rocketbroker.broker.timer.delivering import Delivering
 from rocketbroker.broker.timer.entering import Entering
 from rocketbroker.broker.timer.outlet import Outlet, StoreOutlet
 from rocketbroker.broker.timer.pauses import Pauses
+from rocketbroker.broker.timer.recount import Recount
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.wheel_clock import WheelClock
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -48,6 +50,7 @@ from rocketbroker.errors import StoreError
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.store.timerwheel.timers import Flush, Timers
 
@@ -70,6 +73,7 @@ class TimerService:
     @ivar counts: what waits, by topic.
     @ivar entering: enters what has to wait.
     @ivar delivering: delivers what is due.
+    @ivar recount: counts anew what waits.
     @ivar is_on: whether timers are switched on.
     @ivar flushes: how many checkpoints were written; L{flush_failures}: and were not.
     """
@@ -115,6 +119,14 @@ class TimerService:
             services,
             self._limit,
         )
+        self.recount = Recount(
+            self.clock,
+            counts,
+            settings.store,
+            lambda: local_hour(wall_ms()),
+            clock.seconds,
+            self._pauses,
+        )
         self._reactor = clock
         self._store = store
         self._wall_ms = wall_ms
@@ -134,7 +146,7 @@ class TimerService:
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self.entering.options = settings.store
+        self.entering.options = self.recount.options = settings.store
 
     # Start and stop.
 
@@ -172,6 +184,7 @@ class TimerService:
         begin(ENTER_TIMERS, self.entering.look)
         begin(DELIVER_TIMERS, deliver)
         begin(FLUSH_TIMERS, self._look)
+        begin(COUNT_TIMERS, self.recount.look)
 
     def escape_by(self, outlet: Outlet) -> None:
         """Whenever this broker acts for a master, bring what is due to an outlet."""

@@ -102,6 +102,11 @@ class WheelClock:
         """It is not any more."""
         self._slot_from = -1
 
+    @property
+    def is_in_slot(self) -> bool:
+        """Whether a slot is being delivered."""
+        return self._slot_from >= 0
+
     def _state(self) -> State:
         position = self._slot_from
         if position < 0:

@@ -177,12 +177,13 @@ class Wheel:
     def used(self, read_ms: int) -> Iterator[tuple[int, Slot]]:
         """All slots from a time on that are not empty, with their times, in the order
         of the file."""
-        read = read_ms // self.precision_ms
-        for number in sorted(self.pages):
-            slots = SLOT.iter_unpack(bytes(self.pages[number]))
-            for at, (time, *fields) in enumerate(slots, number * PAGE_SLOTS):
-                if time >= read and fields[1] >= 0 and time % SLOTS == at:
-                    yield time * self.precision_ms, Slot(*fields)
+        pages = ((number, bytes(self.pages[number])) for number in sorted(self.pages))
+        for time, slot in slots_of(pages, read_ms // self.precision_ms):
+            yield time * self.precision_ms, slot
+
+    def copied(self) -> list[tuple[int, bytes]]:
+        """All pages as they are now, with their numbers."""
+        return [(number, bytes(page)) for number, page in self.pages.items()]
 
     def counts(self, begin_ms: int, bounds_ms: Iterable[int]) -> list[int]:
         """How many messages are due between each bound and the one before it.
@@ -224,3 +225,18 @@ class Wheel:
             self.pages.pop(number, None)
             time += PAGE_SLOTS
         self._pruned = time
+
+
+def slots_of(
+    pages: Iterable[tuple[int, bytes]], first: int
+) -> Iterator[tuple[int, Slot]]:
+    """The slots of some pages that are not empty, with their times by the precision.
+
+    @param pages: with their numbers.
+    @param first: the least time.
+    """
+    for number, page in pages:
+        slots = SLOT.iter_unpack(page)
+        for at, (time, *fields) in enumerate(slots, number * PAGE_SLOTS):
+            if time >= first and fields[1] >= 0 and time % SLOTS == at:
+                yield time, Slot(*fields)

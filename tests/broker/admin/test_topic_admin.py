@@ -80,6 +80,7 @@ class TopicAdminTests(SynchronousTestCase):
             rig.broker.mappings,
             rig.offsets,
             {"T": 2.5}.__getitem__,
+            rig.broker.timers.counts.forget,
             rig.broker.slices,
             in_thread,
             self.wait,

@@ -6,10 +6,11 @@ import errno
 
 from twisted.logger import capturedLogs
 
+from rocketbroker.records.check_points import CheckPoint
 from rocketbroker.records.names import REVIVE_GROUP
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from tests.broker.pop.pops import REVIVE_TOPIC, PopCase, handles, header_of, messages
-from tests.broker.rig import HOST
+from tests.broker.rig import HOST, WALL_MS
 
 
 class RestartTests(PopCase):
@@ -134,6 +135,35 @@ class FailureTests(PopCase):
         self.pass_by(2)
         (first, *_) = self.rig.broker.pop.revive.queues
         self.assertEqual((first.next_offset, first.malformed), (3, 2))
+
+    def elsewhere(self, re_puts: int) -> None:
+        """A check point of a broker that does not answer is read."""
+        self.send("a")
+        self.popped()
+        point = CheckPoint("T", "G", 0, 0, WALL_MS, 1, "broker-x", [0], re_puts)
+        queue = self.rig.store.queue(REVIVE_TOPIC, 0)
+        body = point.encode()
+        draft = Draft(queue, body, b"TAGS\x01ck\x02", 0, 0, 0, HOST, 0, 0, None)
+        self.rig.store.append([draft])
+        self.rig.scheduler.dispatch()
+        with capturedLogs():
+            self.pass_by(5)
+
+    def test_elsewhere(self) -> None:
+        """A message of another broker is not looked for here: if it cannot be had
+        there, it is tried again later."""
+        self.elsewhere(17)
+        revive = self.rig.broker.pop.revive
+        self.assertEqual((revive.re_put, revive.lost), (1, 0))
+        self.assertEqual(self.popped(), [])
+
+    def test_givenUp(self) -> None:
+        """With skipWhenCKRePutReachMaxTimes not for ever."""
+        for re_puts, lost in ((16, 0), (17, 1)):
+            self.rig = self.make(skipWhenCKRePutReachMaxTimes="true")
+            self.elsewhere(re_puts)
+            revive = self.rig.broker.pop.revive
+            self.assertEqual((revive.re_put, revive.lost), (1 - lost, lost))
 
     def test_stray(self) -> None:
         """Acknowledgements without a check point are passed."""
