@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -300,14 +301,25 @@ class HandOver(CorpusClient):
             reader.close()
         return found
 
-    def faults(self) -> str:
-        """What C{rocketbroker store verify} finds wrong; empty if nothing."""
+    def store(self, verb: str) -> tuple[int, str, str]:
+        """C{rocketbroker store} of the directory: status, output, errors."""
         done = subprocess.run(
-            [sys.executable, "-m", "rocketbroker.app.command", "store", "verify"]
+            [sys.executable, "-m", "rocketbroker.app.command", "store", verb]
             + [str(self.cluster.store), "--output", "json"],
             capture_output=True,
             text=True,
             env=environment(),
             check=False,
         )
-        return done.stdout + done.stderr if done.returncode else ""
+        return done.returncode, done.stdout, done.stderr
+
+    def faults(self) -> str:
+        """What C{rocketbroker store verify} finds wrong; empty if nothing."""
+        status, output, errors = self.store("verify")
+        return output + errors if status else ""
+
+    def total(self, kind: str, *names: str) -> int:
+        """The sum of some columns of C{rocketbroker store ls}."""
+        _, output, _ = self.store("ls")
+        rows = [row for row in json.loads(output) if row["kind"] == kind]
+        return sum(row[name] for row in rows for name in names)

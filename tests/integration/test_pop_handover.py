@@ -115,6 +115,11 @@ class PopHandOverTests(SynchronousTestCase):
         time.sleep(2.5)  # The offsets are written down.
         return sent - set(acked)
 
+    def look(self, wanted: set[bytes]) -> None:
+        """The tools see in the directory what is in flight."""
+        self.assertEqual(self.over.total("popped", "in_flight"), len(wanted))
+        self.assertEqual(self.over.faults(), "")
+
     def come_again(self, wanted: set[bytes]) -> None:
         """All that was in flight comes again when its time is over, and nothing else,
         each once."""
@@ -144,6 +149,7 @@ class PopHandOverTests(SynchronousTestCase):
         over.cluster.broker.start()
         wanted = self.give_out("ours")
         over.cluster.broker.stop(signal.SIGTERM)
+        self.look(wanted)
         over.start_java()
         self.come_again(wanted)
 
@@ -154,5 +160,6 @@ class PopHandOverTests(SynchronousTestCase):
         over.start_java()
         wanted = self.give_out("java")
         over.java.stop(signal.SIGTERM)
+        self.look(wanted)
         over.cluster.broker.start()
         self.come_again(wanted)

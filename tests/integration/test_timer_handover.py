@@ -12,7 +12,9 @@ from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.files.disk import Disk
 from rocketbroker.records.record import StoredMessage
+from rocketbroker.store.reader.directory import StoreReader
 from tests.heavy import HEAVY
 from tests.integration.handover import HandOver
 from tests.integration.javaclient import JavaError
@@ -54,6 +56,8 @@ class TimerHandOverTests(SynchronousTestCase):
         self.send(over, "java early", 1, 50)
         self.wait_for(over, "java early", 50)
         over.java.stop(how)
+        if not twice:
+            self.look(over)
         over.cluster.broker.start()
         up_ms = time.time_ns() // 1_000_000
         self.send(over, "ours", FIRST + SPREAD + FIRST)
@@ -83,6 +87,14 @@ class TimerHandOverTests(SynchronousTestCase):
             max(m.store_ms - int(m.properties["TIMER_DELIVER_MS"]) for m in found),
             "ms",
         )
+
+    def look(self, over: HandOver) -> None:
+        """The tools see in the directory what waits: all that is not delivered yet."""
+        waiting = over.total("timers", "pending", "not_entered")
+        reader = StoreReader(Disk(), str(over.cluster.store))
+        delivered = sum(reader.max_offset(TOPIC, queue) for queue in range(QUEUES))
+        reader.close()
+        self.assertEqual((waiting + delivered, over.faults()), (COUNT + 50, ""))
 
     def start_java(self, over: HandOver) -> None:
         """Start the Java broker; one that recovers may be slow to answer at first."""
