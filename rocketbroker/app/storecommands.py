@@ -145,7 +145,7 @@ def store_ls(directory: str, output: str, commit_log: str | None) -> None:
     for row in popped(reader, timers).rows():
         rows.add("popped", row)
     for row in order_rows(reader):
-        rows.add("popped in order", row)
+        rows.add("popped_in_order", row)
     finish(rows, reader, report_gaps(reader, inspect.topics(reader)))
 
 

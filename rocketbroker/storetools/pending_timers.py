@@ -149,17 +149,32 @@ class PendingTimers:
             "queue_offset": self.checkpoint.queue_offset,
         }
 
-    def waiting(self) -> Iterator[StoredMessage]:
-        """The messages that wait, in no order; what cannot be read is left out."""
+    def waiting(self, prefix: str = "") -> Iterator[StoredMessage]:
+        """The messages that wait, in no order; what cannot be read is left out.
+
+        @param prefix: what the topics begin with where they belong. Of others only one
+            is read, as a unit has a hash of the topic.
+        """
+        others: set[int] = set()
         for _, slot in self.slots():
             for unit in self._units(slot):
-                with suppress(StoreError, Malformed):
-                    yield decode(self._reader.record(unit.position, unit.size))
+                if unit.topic_hash in others:
+                    continue
+                try:
+                    found = decode(self._reader.record(unit.position, unit.size))
+                except (StoreError, Malformed):
+                    continue
+                if found.properties.get(REAL_TOPIC, "").startswith(prefix):
+                    yield found
+                else:
+                    others.add(unit.topic_hash)
         if 0 not in inspect.queue_ids(self._reader, TIMER_TOPIC):
             return
         first = max(0, (self.checkpoint or Checkpoint()).queue_offset)
         for message in inspect.messages(self._reader, TIMER_TOPIC, 0, first, None):
-            if isinstance(message, StoredMessage):
+            if isinstance(message, StoredMessage) and message.properties.get(
+                REAL_TOPIC, ""
+            ).startswith(prefix):
                 yield message
 
     def more(self, message: StoredMessage) -> inspect.Row:

@@ -33,6 +33,13 @@ from rocketbroker.storetools.verify.report import Fault, Remark
 #: So many faults are named.
 _MAX_FAULTS: Final = 100
 
+#: What is said of a message that is no check point: rows of one kind have the same
+#: columns.
+_BLANK: Final[inspect.Row] = dict.fromkeys(
+    ("check_point", "group", "popped_topic", "popped_queue", "offsets", "handle")
+    + ("revive_ms", "in_flight")
+)
+
 
 def revive_place(message: StoredMessage) -> tuple[str, int] | None:
     """The revive topic that a message is in or waits for, and the queue; None if it is
@@ -116,9 +123,7 @@ class Popped:
                 for each in inspect.messages(self._reader, topic, queue, first, None):
                     if isinstance(each, StoredMessage):
                         yield each
-        for message in self._timers.waiting():
-            if revive_place(message) is not None:
-                yield message
+        yield from self._timers.waiting(REVIVE_PREFIX)
 
     def rows(self) -> Iterator[inspect.Row]:
         """A row for each group and topic with messages in flight."""
@@ -137,33 +142,35 @@ class Popped:
             }
 
     def more(self, message: StoredMessage) -> inspect.Row:
-        """What is known of a message that is a check point or an acknowledgement: whose
-        it is, and when it is due; of a check point its handle, the queue offsets of
-        what is still in flight, and whether it is C{open} or C{over}; of an
-        acknowledgement the offsets that it names."""
+        """What is known of a message of the revive topic or the topic of timers: if it
+        is a check point or an acknowledgement, whose, the queue offsets that it names,
+        of a check point its handle, when it is due, and what is still in flight."""
+        topic = message.topic
+        if topic != TIMER_TOPIC and not topic.startswith(REVIVE_PREFIX):
+            return {}
         place = revive_place(message)
         try:
             found = None if place is None else read(message)
         except Malformed:
-            return {"check_point": "malformed"}
+            return {**_BLANK, "check_point": "malformed"}
         if place is None or found is None:
-            return {}
+            return dict(_BLANK)
         row: inspect.Row = {
+            **_BLANK,
             "check_point": message.tags,
             "group": found.group,
             "popped_topic": found.topic,
             "popped_queue": found.queue_id,
         }
         if isinstance(found, Ack):
-            return {**row, "acknowledged": list(found.offsets)}
+            return {**row, "offsets": list(found.offsets)}
         point = self._open().get(found.key)
         return {
             **row,
-            "handle": handle_of(found, place[1]),
-            "due_ms": found.revive_ms,
             "offsets": found.offsets(),
+            "handle": handle_of(found, place[1]),
+            "revive_ms": found.revive_ms,
             "in_flight": [] if point is None else point.left(),
-            "state": "over" if point is None else "open",
         }
 
     def findings(self) -> Iterator[Fault | Remark]:

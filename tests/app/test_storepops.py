@@ -13,8 +13,14 @@ from rocketbroker.storetools.pending_timers import PendingTimers
 from rocketbroker.storetools.popped import Popped
 from rocketbroker.storetools.verify.report import Fault, Remark
 from rocketbroker.testing.files import MemoryDisk
-from tests.broker.pop.pops import INVISIBLE_MS, REVIVE_TOPIC, PopCase, handles
-from tests.broker.rig import HOST, WALL_MS
+from tests.broker.pop.pops import (
+    INVISIBLE_MS,
+    REVIVE_TOPIC,
+    SEND,
+    PopCase,
+    handles,
+)
+from tests.broker.rig import HOST, WALL_MS, send_ext
 
 ORDERS = "/store/config/consumerOrderInfo.json"
 
@@ -74,14 +80,14 @@ class PoppedTests(PopCase):
                 "group": "G",
                 "popped_topic": "T",
                 "popped_queue": 0,
-                "handle": f"0 {WALL_MS} {INVISIBLE_MS} 0 0 broker-a 0",
-                "due_ms": due_ms,
                 "offsets": [0, 1, 2],
+                "handle": f"0 {WALL_MS} {INVISIBLE_MS} 0 0 broker-a 0",
+                "revive_ms": due_ms,
                 "in_flight": [1, 2],
-                "state": "open",
             },
         )
-        self.assertEqual((ack["check_point"], ack["acknowledged"]), ("ack", [0]))
+        self.assertEqual((ack["check_point"], ack["offsets"]), ("ack", [0]))
+        self.assertEqual(ack.keys(), point.keys())
 
     def test_revived(self) -> None:
         """Check points in the revive topic are open until all is over, and worked off
@@ -90,17 +96,26 @@ class PoppedTests(PopCase):
         self.pop()
         self.pass_by(30)
         (point,) = self.cat(REVIVE_TOPIC)
-        self.assertEqual((point["state"], point["in_flight"]), ("open", [0]))
+        self.assertEqual((point["check_point"], point["in_flight"]), ("ck", [0]))
         self.pass_by(4)
         self.save()
         self.assertEqual(list(self.opened()[1].rows()), [])
         (point,) = self.cat(REVIVE_TOPIC)
-        self.assertEqual(point["state"], "over")
+        self.assertEqual(point["in_flight"], [])
 
     def test_others(self) -> None:
-        """Other messages have nothing to do with it."""
+        """Other messages have nothing to do with it; those that wait for a time have
+        the same columns."""
         self.send("a")
         self.assertEqual(self.cat("T"), [{}])
+        due = f"TIMER_DELIVER_MS\x01{WALL_MS + 60_000}"
+        ext = send_ext("T", 0, due)
+        self.assertEqual(self.rig.ask(SEND, ext, b"a").code, 0)
+        self.pop()
+        self.rig.scheduler.dispatch()
+        timer, point = self.cat(TIMER_TOPIC)
+        self.assertIsNone(timer["check_point"])
+        self.assertEqual(timer.keys(), point.keys())
 
     def test_findings(self) -> None:
         """What cannot come again is told."""

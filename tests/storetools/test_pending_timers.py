@@ -109,6 +109,8 @@ class PendingTimersTests(TimerCase):
         timers = self.opened(self.rig.disk.image(keep_all=True))
         found = [message.body for message in timers.waiting()]
         self.assertEqual(found, [b"30", b"31"])
+        self.assertEqual(len(list(timers.waiting("T"))), 2)
+        self.assertEqual(list(timers.waiting("U")), [])
 
     def test_none(self) -> None:
         """A directory without timers has no row, and no fault."""
