@@ -3,8 +3,8 @@
 
 A pop goes through the queues of its topic, beginning with another each time, until it
 has enough; a fifth of the pops look into the retry topic first, the others last. What
-it takes of a queue becomes a check point (L{check_point_buffer}), after which the
-queue's next pop goes on at once: members of a group share a queue message by message.
+it takes of a queue becomes a check point (L{taking}), after which the queue's next pop
+goes on at once: members of a group share a queue message by message.
 Consumers in order instead wait for one another (L{order_info}).
 
 A pop is answered when its check points are in the log, at the end of its turn. Cold
@@ -27,7 +27,6 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
 from rocketbroker.broker.pop.order_info import OrderInfo
 from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
 from rocketbroker.broker.pop.pop_polling import (
@@ -37,29 +36,15 @@ from rocketbroker.broker.pop.pop_polling import (
     PopPolling,
 )
 from rocketbroker.broker.pop.pop_request import MAX_BYTES, Pop, Source, first_offset
-from rocketbroker.broker.pop.popped_messages import as_of, queue_offsets
-from rocketbroker.broker.pop.progress import (
-    HeldCheckPoint,
-    Line,
-    Place,
-    PopProgress,
-)
+from rocketbroker.broker.pop.progress import Line, Place, PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive_log import ReviveLog
-from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.broker.pop.taking import Taking
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, SystemFailure
-from rocketbroker.records.check_points import CheckPoint
 from rocketbroker.records.names import is_retry_topic
-from rocketbroker.records.receipt_handle import (
-    ORDERED,
-    ReceiptHandle,
-    kind_of,
-    message_offset_info,
-    order_count_info,
-    start_offset_info,
-)
+from rocketbroker.records.receipt_handle import ORDERED
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
@@ -108,12 +93,11 @@ class Popping:
         clock: IReactorTime,
         store: IStore,
         checks: PopChecks,
-        pull_checks: PullChecks,
+        taking: Taking,
         topics: TopicTable,
         offsets: OffsetTable,
         retry_topics: RetryTopics,
         progress: PopProgress,
-        buffer: CheckPointBuffer,
         order: OrderInfo,
         polling: PopPolling,
         log: ReviveLog,
@@ -131,12 +115,11 @@ class Popping:
         self._clock = clock
         self._store = store
         self._checks = checks
-        self._pull_checks = pull_checks
+        self._taking = taking
         self._topics = topics
         self._offsets = offsets
         self._retry_topics = retry_topics
         self._progress = progress
-        self._buffer = buffer
         self._order = order
         self._polling = polling
         self._revive_log = log
@@ -341,84 +324,7 @@ class Popping:
         result: ReadResult,
     ) -> None:
         """What was read of a queue belongs to the pop."""
-        pop.rest += max(0, result.max_offset - result.next_offset)
-        if not result.count:
-            end = max(start, result.next_offset)
-            if end != asked:
-                pop.has_passed = True
-                self._pass(pop, place, line, end)
-            return
-        group, topic, queue_id = place
-        kind, offsets = kind_of(topic), queue_offsets(result, start)
-        if pop.header.order:
-            self._give(pop, place, start, offsets)
-        else:
-            self._make_check_point(pop, place, line, start, offsets, result.next_offset)
-        pop.starts.append(start_offset_info(kind, queue_id, start))
-        pop.offsets.append(message_offset_info(kind, queue_id, offsets))
-        pop.count += result.count
-        pop.size += result.size
-        route = pop.route
-        counts = route.counts
-        if topic != route.topic:
-            counts = self._pull_checks.counts_of(group, topic)
-        counts.messages += result.count
-        counts.bytes += result.size
-        counts.pulls += 1
-        if topic == route.topic or self._options.pop_response_return_actual_retry_topic:
-            pop.records += result.records
-            return
-        handle = ReceiptHandle(
-            start,
-            pop.pop_ms,
-            pop.header.invisible_time,
-            pop.revive_queue,
-            kind,
-            self._options.broker_name,
-            queue_id,
-        )
-        pop.records += as_of(route.topic, result.records, handle)
-
-    def _pass(self, pop: Pop, place: Place, line: Line, offset: int) -> None:
-        """The group goes on at C{offset}: there is nothing for it before."""
-        if pop.header.order:
-            self._offsets.commit(*place, offset)
-            return
-        line.held.append(HeldCheckPoint(None, 0, offset, self._clock.seconds()))
-        self._progress.commit_line(place, line, self._store.flushed_position)
-
-    def _give(self, pop: Pop, place: Place, start: int, offsets: list[int]) -> None:
-        """Give messages out in order: the group's offset stays before them."""
-        header = pop.header
-        counts = self._order.give(
-            place, header.attempt_id, pop.pop_ms, header.invisible_time, offsets
-        )
-        pop.counts += order_count_info(kind_of(place[1]), place[2], counts)
-        self._offsets.commit(*place, start)
-
-    def _make_check_point(
-        self,
-        pop: Pop,
-        place: Place,
-        line: Line,
-        start: int,
-        offsets: list[int],
-        next_offset: int,
-    ) -> None:
-        group, topic, queue_id = place
-        point = CheckPoint(
-            topic,
-            group,
-            queue_id,
-            start,
-            pop.pop_ms,
-            pop.header.invisible_time,
-            self._options.broker_name,
-            [offset - start for offset in offsets],
-        )
-        stored = partial(self._stored, pop)
-        if self._buffer.add(place, line, point, pop.revive_queue, next_offset, stored):
-            pop.pending += 1
+        self._taking.take(pop, place, line, asked, start, result, self._stored)
 
     # The answer.
 

@@ -1,7 +1,8 @@
 # -*- test-case-name: tests.broker.pop.test_pop -*-
 """All parts of POP together.
 
-  - L{pop}: request 200050. L{pop_checks}, L{popped_messages}: its checks, its messages.
+  - L{pop}: request 200050. L{pop_checks}: its checks. L{taking}: what it takes of a
+    queue. L{popped_messages}: its messages.
   - L{pop_polling}: those that wait. L{notification}: requests 200054 and 200055.
   - L{progress}: how far groups are. L{check_point_buffer}: check points in memory.
   - L{revive_log}: check points and acknowledgements on their way into the log.
@@ -41,6 +42,7 @@ from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive import Reviving
 from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
+from rocketbroker.broker.pop.taking import Taking
 from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.send.append_batcher import AppendBatcher
@@ -142,16 +144,25 @@ class Pops:
 
     def _make_popping(self, pull_checks: PullChecks) -> None:
         """What gives messages out."""
+        self._taking = Taking(
+            self._store,
+            pull_checks,
+            self._offsets,
+            self.progress,
+            self.buffer,
+            self.order,
+            self._options,
+            self._seconds,
+        )
         self.popping = Popping(
             self._clock,
             self._store,
             self._checks,
-            pull_checks,
+            self._taking,
             self._topics,
             self._offsets,
             self._retry_topics,
             self.progress,
-            self.buffer,
             self.order,
             self.pops,
             self.log,
@@ -246,6 +257,7 @@ class Pops:
             self.notified,
             self.log,
             self.buffer,
+            self._taking,
             self.popping,
             self.acks,
             self.revive,

@@ -1,0 +1,165 @@
+# -*- test-case-name: tests.broker.pop.test_pop -*-
+"""What a pop takes of a queue: a check point, or a record of what is out in order.
+
+A check point says what the group was given, and until when; in order the group's offset
+stays before the messages instead (L{order_info}). Messages of a retry topic become
+messages of the topic that was popped, each with its handle. What was read without a
+match moves the group on.
+
+C{docs/facts/transaction-timer-pop.md} C3, C5; C{docs/facts/broker.md} 20.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import final
+
+from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
+from rocketbroker.broker.pop.order_info import OrderInfo
+from rocketbroker.broker.pop.pop_request import Pop
+from rocketbroker.broker.pop.popped_messages import as_of, queue_offsets
+from rocketbroker.broker.pop.progress import HeldCheckPoint, Line, Place, PopProgress
+from rocketbroker.broker.pull.pull_checks import PullChecks
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.records.check_points import CheckPoint
+from rocketbroker.records.receipt_handle import (
+    ReceiptHandle,
+    kind_of,
+    message_offset_info,
+    order_count_info,
+    start_offset_info,
+)
+from rocketbroker.store.interfaces import IStore, ReadResult
+
+
+@final
+class Taking:
+    """Takes what was read."""
+
+    def __init__(
+        self,
+        store: IStore,
+        pull_checks: PullChecks,
+        offsets: OffsetTable,
+        progress: PopProgress,
+        buffer: CheckPointBuffer,
+        order: OrderInfo,
+        options: BrokerOptions,
+        seconds: Callable[[], float],
+    ) -> None:
+        """
+        @param pull_checks: counts what is taken.
+        """
+        self._store = store
+        self._pull_checks = pull_checks
+        self._offsets = offsets
+        self._progress = progress
+        self._buffer = buffer
+        self._order = order
+        self._options = options
+        self._seconds = seconds
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
+
+    def take(
+        self,
+        pop: Pop,
+        place: Place,
+        line: Line,
+        asked: int,
+        start: int,
+        result: ReadResult,
+        stored: Callable[[Pop], None],
+    ) -> None:
+        """What was read of a queue belongs to a pop.
+
+        @param asked: where the group was; C{start}: where the read began.
+        @param stored: called when a check point, which C{pop.pending} counts, is in the
+            log, or cannot be now.
+        """
+        pop.rest += max(0, result.max_offset - result.next_offset)
+        if not result.count:
+            end = max(start, result.next_offset)
+            if end != asked:
+                pop.has_passed = True
+                self._pass(pop, place, line, end)
+            return
+        group, topic, queue_id = place
+        kind, offsets = kind_of(topic), queue_offsets(result, start)
+        if pop.header.order:
+            self._give(pop, place, start, offsets)
+        else:
+            self._make_check_point(
+                pop, place, line, start, offsets, result.next_offset, stored
+            )
+        pop.starts.append(start_offset_info(kind, queue_id, start))
+        pop.offsets.append(message_offset_info(kind, queue_id, offsets))
+        pop.count += result.count
+        pop.size += result.size
+        route = pop.route
+        counts = route.counts
+        if topic != route.topic:
+            counts = self._pull_checks.counts_of(group, topic)
+        counts.messages += result.count
+        counts.bytes += result.size
+        counts.pulls += 1
+        if topic == route.topic or self._options.pop_response_return_actual_retry_topic:
+            pop.records += result.records
+            return
+        handle = ReceiptHandle(
+            start,
+            pop.pop_ms,
+            pop.header.invisible_time,
+            pop.revive_queue,
+            kind,
+            self._options.broker_name,
+            queue_id,
+        )
+        pop.records += as_of(route.topic, result.records, handle)
+
+    def _pass(self, pop: Pop, place: Place, line: Line, offset: int) -> None:
+        """The group goes on at C{offset}: there is nothing for it before."""
+        if pop.header.order:
+            self._offsets.commit(*place, offset)
+            return
+        line.held.append(HeldCheckPoint(None, 0, offset, self._seconds()))
+        self._progress.commit_line(place, line, self._store.flushed_position)
+
+    def _give(self, pop: Pop, place: Place, start: int, offsets: list[int]) -> None:
+        """Give messages out in order: the group's offset stays before them."""
+        header = pop.header
+        counts = self._order.give(
+            place, header.attempt_id, pop.pop_ms, header.invisible_time, offsets
+        )
+        pop.counts += order_count_info(kind_of(place[1]), place[2], counts)
+        self._offsets.commit(*place, start)
+
+    def _make_check_point(
+        self,
+        pop: Pop,
+        place: Place,
+        line: Line,
+        start: int,
+        offsets: list[int],
+        next_offset: int,
+        stored: Callable[[Pop], None],
+    ) -> None:
+        group, topic, queue_id = place
+        point = CheckPoint(
+            topic,
+            group,
+            queue_id,
+            start,
+            pop.pop_ms,
+            pop.header.invisible_time,
+            self._options.broker_name,
+            [offset - start for offset in offsets],
+        )
+        settled = partial(stored, pop)
+        if self._buffer.add(place, line, point, pop.revive_queue, next_offset, settled):
+            pop.pending += 1
