@@ -51,7 +51,11 @@ class Delivering:
         seconds: Callable[[], float],
         pauses: Pauses,
         services: Services,
+        may_deliver: Callable[[], bool],
     ) -> None:
+        """
+        @param may_deliver: whether all is entered that has to be before.
+        """
         self.lost = 0
         self.failures = 0
         self.not_before = 0.0
@@ -63,13 +67,14 @@ class Delivering:
         self._seconds = seconds
         self._pauses = pauses
         self._services = services
+        self._may_deliver = may_deliver
 
     def look(self, outlet: Outlet, service: Service) -> Deferred[None] | None:
         """Bring what is due to an outlet, while a service is on; fires when that is
         done."""
         clock = self._clock
         write_ms = clock.move_write_time()
-        if self._seconds() < self.not_before:
+        if self._seconds() < self.not_before or not self._may_deliver():
             return None
         ms = clock.timers.wheel.next_used(clock.read_ms, write_ms)
         if ms < write_ms:

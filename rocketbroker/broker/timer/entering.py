@@ -1,9 +1,10 @@
 # -*- test-case-name: tests.broker.timer.test_timer_service -*-
 """Enters messages of the timer topic into the timer wheel, in their order.
 
-A message whose slot is over already is delivered at once. What was entered after the
-checkpoint, before a crash, is in the wheel, and not entered again. A slave enters no
-more than its master has.
+A message whose slot is delivered already is delivered at once. As long as it is not,
+the message goes there, even if the slot is over: check points of POP have to come
+before what acknowledges them. What was entered after the checkpoint, before a crash, is
+in the wheel, and not entered again. A slave enters no more than its master has.
 
 C{docs/facts/transaction-timer-pop.md} B5, B10.
 """
@@ -113,15 +114,41 @@ class Entering:
         self._services = services
         self._limit = limit
         self._queue: IQueue | None = None
+        self._until = 0
         self._hashes: dict[str, int] = {}
 
     def load(self, queue: IQueue) -> None:
         """Enter the messages of that queue."""
         self._queue = queue
+        self._until = queue.next_offset
 
     def look(self) -> Deferred[None] | None:
         """Enter what has come; fires when that is done."""
         return self._pauses.begin(self._enter()) if self._has_to() else None
+
+    def may_deliver(self) -> bool:
+        """Whether all is entered that was there at the start.
+
+        What takes a message back may be among it, and has to be entered before the slot
+        of that is delivered.
+        """
+        queue, clock = self._queue, self._clock
+        return (
+            queue is None
+            or self._is_far_behind()
+            or self.options.timer_stop_enqueue
+            or not self._services.is_on(ENTER_TIMERS)
+            or clock.queue_offset >= min(self._until, queue.next_offset, self._limit())
+        )
+
+    def _is_far_behind(self) -> bool:
+        """Whether slots of long ago are to be delivered: their places are needed."""
+        clock, timers = self._clock, self._clock.timers
+        end_ms = clock.write_ms - MAX_WINDOW * timers.precision_ms
+        return (
+            clock.read_ms < end_ms
+            and timers.wheel.next_used(clock.read_ms, end_ms) < end_ms
+        )
 
     def behind(self) -> int:
         """How many messages are not entered yet."""
@@ -132,12 +159,10 @@ class Entering:
     def _has_to(self) -> bool:
         """Whether there is something to be entered now."""
         clock, queue = self._clock, self._queue
-        write_ms = clock.move_write_time()
+        clock.move_write_time()
         if queue is None or self.options.timer_stop_enqueue or self._pauses.is_stopped:
             return False
-        # Slots of long ago are delivered first: their places are needed.
-        window = MAX_WINDOW * clock.timers.precision_ms
-        if self._services.is_on(DELIVER_TIMERS) and clock.read_ms + window < write_ms:
+        if self._services.is_on(DELIVER_TIMERS) and self._is_far_behind():
             return False
         # A slave's log may have been cut; the master's goes on from there.
         clock.queue_offset = min(clock.queue_offset, queue.max_offset)
@@ -177,7 +202,8 @@ class Entering:
         return found
 
     def _take(self, found: Sequence[Arrived]) -> bool:
-        """Enter messages, and deliver those whose slot is over; whether all of them."""
+        """Enter messages, and deliver those whose slot is delivered; whether all of
+        them."""
         at = 0
         while at < len(found):
             taken = self._take_later(found[at:])
@@ -220,11 +246,11 @@ class Entering:
         return passed
 
     def _waits(self, each: Arrived) -> bool:
-        """Whether the slot of a message is not over, or others deliver it; one that
-        takes another back has nothing to take once its slot is over."""
+        """Whether the slot of a message is not delivered, or others deliver it; one
+        that takes another back has nothing to take once its slot is delivered."""
         return (
             each.out_ms is None
-            or each.out_ms >= self._clock.write_ms
+            or each.out_ms >= self._clock.open_ms
             or each.deletes
             or each.position in self._clock.timers.entered
             or not self._services.is_on(DELIVER_TIMERS)
@@ -243,7 +269,7 @@ class Entering:
             if each.message is not None and not self._waits(each):
                 break
             taken += 1
-            self._note(later, each, write_ms)
+            self._note(later, each)
         if not taken:
             return 0
         try:
@@ -265,7 +291,7 @@ class Entering:
         clock.note()
         return taken
 
-    def _note(self, later: _Later, each: Arrived, write_ms: int) -> None:
+    def _note(self, later: _Later, each: Arrived) -> None:
         """Note what is to be entered of a message."""
         position, message, place, out_ms, deletes = each
         if message is None or out_ms is None or place is None:
@@ -277,7 +303,8 @@ class Entering:
             )
             return
         due_ms = self._clock.floor(out_ms)
-        if position in self._clock.timers.entered or (deletes and due_ms < write_ms):
+        clock = self._clock
+        if position in clock.timers.entered or (deletes and due_ms < clock.open_ms):
             return
         name = place[0]
         code = self._hashes.get(name)

@@ -104,9 +104,6 @@ class TimerService:
         self.flush_failures = 0
         self.clock = WheelClock(timers, store, wall_ms)
         self._pauses = Pauses(clock, in_thread)
-        self.delivering = Delivering(
-            store, self.clock, counts, wall_ms, clock.seconds, self._pauses, services
-        )
         self.entering = Entering(
             store,
             self.clock,
@@ -118,6 +115,16 @@ class TimerService:
             self._pauses,
             services,
             self._limit,
+        )
+        self.delivering = Delivering(
+            store,
+            self.clock,
+            counts,
+            wall_ms,
+            clock.seconds,
+            self._pauses,
+            services,
+            self.entering.may_deliver,
         )
         self.recount = Recount(
             self.clock,

@@ -94,6 +94,13 @@ class WheelClock:
         self.write_ms = max(self.write_ms, now_ms)
         return self.write_ms
 
+    @property
+    def open_ms(self) -> int:
+        """The first slot that messages may still be entered into: none of it is
+        delivered, though it may be over."""
+        is_begun = self._slot_from >= 0
+        return self.read_ms + (self.timers.precision_ms if is_begun else 0)
+
     def begin_slot(self) -> None:
         """The slot of the read time is being delivered."""
         self._slot_from = self._store.published_position

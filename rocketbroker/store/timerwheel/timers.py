@@ -156,7 +156,8 @@ class Timers:
     def enter(self, entries: Sequence[Entry], write_ms: int) -> None:
         """Enter messages.
 
-        @param write_ms: the wheel's write time; nothing is due before it.
+        @param write_ms: the wheel's write time; what is due before it, as its slot is
+            not delivered yet, counts as entered when it was due.
         @raise OSError: the disk refuses; none is entered.
         """
         log, wheel = self.log, self.wheel
@@ -177,8 +178,9 @@ class Timers:
             if slot is None or slot.last < 0:
                 slot = Slot(NONE, NONE, 0, 0)
             at = log.place(end)
+            wrote_ms = min(write_ms, ms)
             unit = Unit(
-                slot.last, magic, write_ms, ms - write_ms, position, size, topic_hash
+                slot.last, magic, wrote_ms, ms - wrote_ms, position, size, topic_hash
             )
             units.append((at, unit.encode()))
             end = at + SIZE

@@ -61,6 +61,16 @@ class RecallTests(TimerCase):
         self.pass_by(8)
         self.assertEqual(self.bodies(), [])
 
+    def test_notEntered(self) -> None:
+        """A kill at once does not matter, even if the time of the message has passed
+        when the broker is up again."""
+        handle = self.handle(5)
+        self.pass_by(1)
+        self.recall(handle)
+        self.restart(seconds=7, recallMessageEnable="true")
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), [])
+
     def test_restart(self) -> None:
         """A restart forgets neither the message nor that it was taken back."""
         handle = self.handle(5)

@@ -6,6 +6,7 @@ import errno
 import struct
 from typing import Any, cast
 
+import attrs
 from twisted.logger import capturedLogs
 
 from rocketbroker.errors import SystemFailure
@@ -68,8 +69,11 @@ class DeliveryTests(TimerCase):
     def test_backlog(self) -> None:
         """What comes to the topic when its time has passed is delivered all the same,
         with a mark that it was never in the wheel."""
+        self.begin(timerStopEnqueue="true")
         self.send(1, b"late")
-        self.rig.clock.rightNow += 3
+        self.pass_by(3)
+        entering = self.timers.entering
+        entering.options = attrs.evolve(entering.options, timer_stop_enqueue=False)
         self.pass_by(0.2)
         (stored,) = self.rig.records()
         self.assertEqual(stored.properties["TIMER_ENQUEUE_MS"], str((1 << 63) - 1))
@@ -196,6 +200,17 @@ class RestartTests(TimerCase):
             self.restart()
             self.pass_by(1)
             self.assertEqual(self.bodies(), bodies)
+
+    def test_notEntered(self) -> None:
+        """What was not entered before a kill does not overtake what is due before it,
+        even if the time of both has passed when the broker is up again."""
+        self.send(2.9, b"first")
+        self.pass_by(0.5)
+        self.send(3.6, b"third")
+        self.send(2.2, b"second")
+        self.restart(seconds=6)
+        self.pass_by(0.5)
+        self.assertEqual(self.bodies(), [b"first", b"second", b"third"])
 
     def test_longAgo(self) -> None:
         """After ten days without a broker what has waited is delivered, and the places
