@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +37,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 from scripts import replication_cost
 from scripts.replication_episodes import Episode, series
-from scripts.scale import shown
+from scripts.scale import measured_row
 from scripts.scale_load import Figure, RowWords, row_words
 from tests.integration.pair import OURS
 
@@ -111,30 +110,10 @@ def cost(words: RowWords) -> Iterator[Figure | str]:
 ROWS = {"episodes": episodes, "cost": cost}
 
 
-def measured(name: str, words: RowWords) -> int:
-    """Measure one row and print it; how many bars it misses."""
-    print(f"{name}:", flush=True)
-    begin, missed = time.monotonic(), 0
-    try:
-        for figure in ROWS[name](words):
-            if isinstance(figure, str):
-                print(f"  {figure}", flush=True)
-                continue
-            holds = figure.holds(words.quick)
-            missed += not holds
-            print(f"  {shown(figure)}{'' if holds else '  MISSED'}", flush=True)
-    except Exception:
-        traceback.print_exc(file=sys.stdout)
-        missed += 1
-    seconds = time.monotonic() - begin
-    print(f"{name}: {'MISSED' if missed else 'holds'} ({seconds:.0f} s)", flush=True)
-    return missed
-
-
 def main() -> int:
     """Measure the rows."""
     words = row_words(__doc__, ROWS, count=200, pairs=2, seed=1, java=0)
-    return sum(measured(name, words) for name in words.rows)
+    return sum(measured_row(name, ROWS[name], words) for name in words.rows)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
 from scripts import scale_clients, scale_limits, scale_survival, scale_tables
-from scripts.scale_load import Figure, Scale, row_words
+from scripts.scale_load import Figure, RowWords, Scale, row_words
 
 
 class Row(NamedTuple):
@@ -102,6 +102,28 @@ def measured(name: str, scale: Scale) -> bool:
     seconds = time.monotonic() - begin
     print(f"{name}: {'holds' if good else 'MISSED'} ({seconds:.0f} s)", flush=True)
     return good
+
+
+def measured_row(
+    name: str, row: Callable[[RowWords], Iterator[Figure | str]], words: RowWords
+) -> int:
+    """Measure one row of another script and print it; how many bars it misses."""
+    print(f"{name}:", flush=True)
+    begin, missed = time.monotonic(), 0
+    try:
+        for figure in row(words):
+            if isinstance(figure, str):
+                print(f"  {figure}", flush=True)
+                continue
+            holds = figure.holds(words.quick)
+            missed += not holds
+            print(f"  {shown(figure)}{'' if holds else '  MISSED'}", flush=True)
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        missed += 1
+    seconds = time.monotonic() - begin
+    print(f"{name}: {'MISSED' if missed else 'holds'} ({seconds:.0f} s)", flush=True)
+    return missed
 
 
 def shown(figure: Figure) -> str:

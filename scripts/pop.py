@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What POP promises, and what it costs.
+
+    python3 scripts/pop.py [--kit KIT] [--quick] [--realtime] [ROW ...]
+
+Prints the figures of the rows that are named, or of all of them, with their bars; the
+exit status is the number of bars that are missed, or of rows that could not be
+measured.
+
+The row I{cost}: CPU for each message that is popped and acknowledged; see
+C{scripts/pop_cost.py}. KIT is a kit.py that runs the Java broker, which is measured in
+the same rounds.
+
+The row I{kills}: kill -9 at C{--count} points of a run with pops, acknowledgements,
+changes of invisible times, timers and recalls; see C{scripts/pop_kills.py}. With
+C{--java N}, N kills of a Java broker with the same load, which is not judged.
+
+--quick: small loads, by which no times are judged.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.test import environment
+
+if __name__ == "__main__" and "--inside" not in sys.argv:
+    python = environment("spark,test")
+    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+
+from scripts import pop_cost, pop_kills
+from scripts.scale import measured_row
+from scripts.scale_load import Figure, RowWords, Scale, row_words
+from tests.integration.pair import OURS
+
+
+def cost(words: RowWords) -> Iterator[Figure | str]:
+    """What a message costs."""
+    yield from pop_cost.cost(Scale(words.quick, words.kit))
+
+
+def kills(words: RowWords) -> Iterator[Figure | str]:
+    """What kills do to messages in flight."""
+    yield from pop_kills.kills(OURS, 2 if words.quick else words.count, words.seed)
+    if words.java:
+        yield from pop_kills.kills("5.3.3", words.java, words.seed)
+
+
+ROWS = {"cost": cost, "kills": kills}
+
+
+def main() -> int:
+    """Measure the rows."""
+    words = row_words(__doc__, ROWS, count=300, java=0, seed=1)
+    return sum(measured_row(name, ROWS[name], words) for name in words.rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The measurement of POP, small."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.integration.scripts import run
+
+
+class PopRowsTests(SynchronousTestCase):
+    """C{scripts/pop.py}."""
+
+    timeout = 300
+
+    def test_cost(self) -> None:
+        """What is popped and acknowledged is measured."""
+        output = run("pop", "--inside", "--quick", "cost")
+        self.assertEqual(output.returncode, 0, output.stdout)
+        self.assertIn("one by one, ours: popped and acknowledged: ", output.stdout)
+
+    def test_kills(self) -> None:
+        """Nothing is lost by a kill, and nothing comes that must not."""
+        output = run("pop", "--inside", "--quick", "kills")
+        self.assertEqual(output.returncode, 0, output.stdout)
+        self.assertIn("\n  faults: 0", output.stdout)
