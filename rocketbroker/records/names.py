@@ -142,6 +142,8 @@ def pop_retry_topic(group: str, topic: str, v2: bool) -> str:
 
 def popped_topic(topic: str, group: str) -> str:
     """The topic whose messages a group's POP retry topic has; any other is its own."""
+    if not topic.startswith(RETRY_PREFIX):
+        return topic
     for separator in "+_":
         prefix = f"{RETRY_PREFIX}{group}{separator}"
         if topic.startswith(prefix):

@@ -40,7 +40,8 @@ ORDERED: Final = 999
 #: How many parts a handle has that names no message.
 _PARTS: Final = 7
 
-_NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
+#: The numbers of a handle, with or without the last one.
+_NUMBERS: Final = re.compile(r"-?[0-9]{1,19}(?: -?[0-9]{1,19}){4,5}")
 
 
 def kind_of(topic: str) -> str:
@@ -107,7 +108,7 @@ class ReceiptHandle:
         if len(parts) < _PARTS:
             raise Malformed(f"a receipt handle of {len(parts)} parts: {text[:80]!r}")
         numbers = [*parts[:4], parts[6], *parts[7:8]]
-        if not all(map(_NUMBER.fullmatch, numbers)):
+        if not _NUMBERS.fullmatch(" ".join(numbers)):
             raise Malformed(f"a receipt handle with a wrong number: {text[:80]!r}")
         return cls(
             int(parts[0]),

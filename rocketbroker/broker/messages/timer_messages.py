@@ -67,7 +67,8 @@ _VERSION: Final = "v1"
 #: thousandths.
 _SHARES: Final = 1000
 
-_OWN_NAMES: Final = (CRC32.encode(), b"TIMER_ENQUEUE_MS\x01")
+_CRC_NAME: Final = CRC32.encode()
+_TAGS_NAME: Final = TAGS.encode()
 
 
 def wants_time(own: dict[str, str]) -> bool:
@@ -193,7 +194,7 @@ def delivered(
     @param context: the draft's.
     """
     own = message.property_bytes
-    if any(name in own for name in _OWN_NAMES):
+    if _CRC_NAME in own or b"TIMER_ENQUEUE_MS\x01" in own:
         rest = dict(message.properties)
         rest.pop(CRC32, None)
         rest[TIMER_ENQUEUE_MS] = str(enqueue_ms)
@@ -226,7 +227,7 @@ def rolled(
 
 
 def _draft(message: StoredMessage, queue: IQueue, own: bytes, context: object) -> Draft:
-    tags = find(own, TAGS.encode())
+    tags = find(own, _TAGS_NAME) if b"TAGS\x01" in own else None
     return Draft(
         queue,
         message.body,

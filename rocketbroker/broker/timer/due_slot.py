@@ -53,6 +53,7 @@ class DueSlot:
         self._log = log
         self._next = last
         self._begin_ms = begin_ms
+        self._own_ms = b"\x02TIMER_OUT_MS\x01%d\x02" % begin_ms
         self._end_ms = end_ms
         self._positions = array("q")
         self._sizes = array("i")
@@ -128,7 +129,10 @@ class DueSlot:
     def _is_its(self, message: StoredMessage, magic: int) -> bool:
         """Whether a message is due with this slot, or later if it rolls. After a power
         failure another one may stand in the place of what a unit of RocketMQ names."""
-        out_ms = out_ms_of(message.property_bytes)
+        own = message.property_bytes
+        if self._own_ms in own and not magic & ROLL:
+            return True
+        out_ms = out_ms_of(own)
         if out_ms is None:
             return False
         if magic & ROLL:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol, final
+from typing import Final, NamedTuple, Protocol, final
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
@@ -23,14 +23,18 @@ from rocketbroker.broker.messages.timer_messages import delivered, rolled
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import TIMER_TOPIC
+from rocketbroker.records.properties import INNER_MULTI_DISPATCH
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import (
     MESSAGE_ILLEGAL,
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     Draft,
+    IQueue,
     IStore,
 )
+
+_LMQ_NAME: Final = INNER_MULTI_DISPATCH.encode()
 
 
 class Due(NamedTuple):
@@ -88,6 +92,8 @@ class StoreOutlet:
         self._lmqs = lmqs
         self._group_commit = group_commit
         self._appended = appended
+        #: Those that the messages of one append go to.
+        self._queues: dict[tuple[str, int], IQueue] = {}
 
     async def put(self, due: Sequence[Due], now_ms: int) -> list[bool]:
         """See L{Outlet.put}."""
@@ -100,6 +106,7 @@ class StoreOutlet:
             # Someone has to ask again whether there is room; one message is enough.
             due = due[:1]
         drafts = []
+        self._queues.clear()
         for number, each in enumerate(due):
             draft = self._draft(each, now_ms, number)
             if draft is not None:
@@ -136,17 +143,22 @@ class StoreOutlet:
                 position=message.position,
             )
             return None
-        try:
-            queue = self._store.queue(*((TIMER_TOPIC, 0) if due.rolls else place))
-        except ServiceNotAvailable:
-            self._is_over = False
-            return None
-        except BrokerError as error:
-            self._refuse(message, str(error))
-            return None
-        made = rolled if due.rolls else delivered
-        draft = made(message, queue, due.enqueue_ms, now_ms, context)
-        if not due.rolls:
+        if due.rolls:
+            place = TIMER_TOPIC, 0
+        queue = self._queues.get(place)
+        if queue is None:
+            try:
+                queue = self._queues[place] = self._store.queue(*place)
+            except ServiceNotAvailable:
+                self._is_over = False
+                return None
+            except BrokerError as error:
+                self._refuse(message, str(error))
+                return None
+        if due.rolls:
+            return rolled(message, queue, due.enqueue_ms, now_ms, context)
+        draft = delivered(message, queue, due.enqueue_ms, now_ms, context)
+        if _LMQ_NAME in draft.properties:
             # Without room in its LMQs it is delivered to its topic all the same.
             with suppress(BrokerError):
                 self._lmqs.spread(draft)

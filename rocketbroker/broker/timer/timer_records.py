@@ -21,6 +21,9 @@ from rocketbroker.store.interfaces import IStore
 #: The log is read in blocks of so many bytes.
 _BLOCK: Final = 16 << 10
 
+_REAL_TOPIC: Final = b"\x02REAL_TOPIC\x01"
+_REAL_QUEUE: Final = b"\x02REAL_QID\x01"
+
 #: So many places are remembered.
 _MAX_PLACES: Final = 4096
 
@@ -61,10 +64,24 @@ class TimerRecords:
     def place(self, message: StoredMessage) -> tuple[str, int] | None:
         """Topic and queue where a message belongs; None if it does not say so."""
         own = message.property_bytes
-        key = find(own, b"REAL_TOPIC") or b"", find(own, b"REAL_QID") or b""
+        key = _value(own, _REAL_TOPIC), _value(own, _REAL_QUEUE)
         if key in self._places:
             return self._places[key]
         place = destination(message)
         if len(self._places) < _MAX_PLACES:
             self._places[key] = place
         return place
+
+
+def _value(own: bytes, mark: bytes) -> bytes:
+    """As L{find}, for one that stands behind others, as a rule.
+
+    @param mark: the name between its separators.
+    """
+    at = own.rfind(mark)
+    if at >= 0:
+        start = at + len(mark)
+        end = own.find(b"\x02", start)
+        if end > start:
+            return own[start:end]
+    return find(own, mark[1:-1]) or b""

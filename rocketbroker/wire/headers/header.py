@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from functools import cache
 from types import UnionType
 from typing import (
@@ -47,6 +47,9 @@ Boundary: TypeAlias = Annotated[str, "boundary"]
 
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
+#: A number of fewer digits fits 32 bits.
+_ALWAYS_INT: Final = 10
+
 
 def _read_int(text: str) -> int | None:
     return _number(text, 0x80000000)
@@ -58,6 +61,8 @@ def _read_long(text: str) -> int | None:
 
 def _number(text: str, limit: int) -> int | None:
     """Java's parseInt and parseLong; L{None} if it is no such number."""
+    if len(text) < _ALWAYS_INT and text.isascii() and text.isdigit():
+        return int(text)
     if _DECIMAL.fullmatch(text):
         number = int(text)
         if -limit <= number < limit:
@@ -140,6 +145,16 @@ def _reading(cls: type[Header]) -> tuple[dict[str, _Rule], dict[str, object]]:
     return rules, {field.attribute: field.missing for field in plan}
 
 
+@cache
+def _required(cls: type[Header]) -> frozenset[str]:
+    """The keys that may not be missing."""
+    return frozenset(
+        field.key
+        for field in _plan(cls)
+        if field.required and field.missing is not False
+    )
+
+
 class Header(msgspec.Struct, rename="camel", kw_only=True):
     """A typed header.
 
@@ -185,7 +200,7 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
         return wrong
 
     @classmethod
-    def complete(cls, ext: dict[str, str] | None, but: Container[str] = ()) -> Self:
+    def complete(cls, ext: dict[str, str] | None, but: Collection[str] = ()) -> Self:
         """Read fields of which none that is required may be missing.
 
         What is made of a zero instead may be done to a message or a topic that nobody
@@ -194,6 +209,23 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
         @param but: keys that may be missing all the same, as the caller needs none.
         @raise SystemFailure: one is missing, or a number does not parse.
         """
+        fields, missing = _reading(cls)
+        values = missing.copy()
+        needed = _required(cls).difference(but)
+        for key, text in (ext or {}).items():
+            rule = fields.get(key)
+            if rule is None:
+                continue
+            attribute, read = rule
+            value = text if read is None else read(text)
+            if value is None:
+                break
+            values[attribute] = value
+        else:
+            if ext is not None and needed <= ext.keys():
+                header = cls(**values)
+                header.check()
+                return header
         kinds = {field.key: field.missing for field in _plan(cls)}
         for key in cls.lacking(ext):
             if key not in but and kinds[key] is not False:
