@@ -37,7 +37,12 @@ KILLS: Final = 30
 
 #: How long a broker is up before it is killed, in seconds.
 LEAST_SECONDS: Final = 0.3
-MOST_SECONDS: Final = 5.0
+MOST_SECONDS: Final = 3.0
+
+#: One in so many lives is so much longer: offsets are written down for the first time
+#: after ten seconds, by both brokers.
+LONG_LIFE: Final = 10
+LONG_SECONDS: Final = 10.5
 
 #: How long one of ours is given in its start, where one in so many kills falls.
 START_SECONDS: Final = 0.4
@@ -302,7 +307,8 @@ def kill(over: HandOver, is_ours: bool, count: int, dice: random.Random) -> list
             over.cluster.broker.launch()
             time.sleep(dice.uniform(0.0, START_SECONDS))
         else:
-            time.sleep(dice.uniform(LEAST_SECONDS, MOST_SECONDS))
+            more = LONG_SECONDS if number % LONG_LIFE == LONG_LIFE // 2 else 0.0
+            time.sleep(dice.uniform(LEAST_SECONDS, MOST_SECONDS) + more)
         if is_ours:
             over.cluster.broker.stop(signal.SIGKILL)
             over.cluster.broker.start()

@@ -15,6 +15,10 @@ DAYS = 259_200
 COUNT = DAYS - 1 if HEAVY else 300
 
 
+#: How many are due in the same second.
+CROWD = 100_000 if HEAVY else 2000
+
+
 class WeekTests(TimerCase):
     """A broker that runs for days."""
 
@@ -23,10 +27,10 @@ class WeekTests(TimerCase):
         queue = self.rig.store.queue("rmq_sys_wheel_timer", 0)
         for start in range(0, len(seconds), 500):
             drafts = []
-            for each in seconds[start : start + 500]:
+            for number, each in enumerate(seconds[start : start + 500], start):
                 due_ms = WALL_MS + each * 1000
                 own = (
-                    f"UNIQ_KEY\x01{each:032X}\x02TIMER_DELIVER_MS\x01{due_ms}\x02"
+                    f"UNIQ_KEY\x01{number:032X}\x02TIMER_DELIVER_MS\x01{due_ms}\x02"
                     f"TIMER_OUT_MS\x01{due_ms - 1000}\x02REAL_TOPIC\x01T\x02"
                     "REAL_QID\x010\x02"
                 )
@@ -70,5 +74,34 @@ class WeekTests(TimerCase):
         for stored in found:
             due_ms = int(stored.properties["TIMER_DELIVER_MS"])
             self.assertTrue(0 <= stored.store_ms - due_ms < 1000)
+
+    def test_oneSecond(self) -> None:
+        """So are very many that are due in the same second, half of them after a kill
+        in the middle of it, then within two seconds; each comes once."""
+        sizes = {
+            "mappedFileSizeCommitLog": str(64 << 20),
+            "mappedFileSizeTimerLog": str(52 * 200_000),
+        }
+        self.begin(**sizes)
+        self.put([60] * CROWD)
+        while self.timers.entering.behind():
+            self.pass_by(0.1)
+        self.rig.clock.advance(60 + 0.001 - self.rig.clock.seconds())
+        crowd = self.timers.counts
+        while crowd.topics["T"].waiting > CROWD // 2:
+            self.rig.clock.advance(0)
+        self.restart(seconds=0.5, **sizes)
+        self.pass_by(0.5, 0.01)
+        for _ in range(CROWD // 64):
+            self.rig.clock.advance(0)
+        self.rig.scheduler.dispatch()
+        found = self.rig.records()
+        self.assertEqual(len(found), CROWD)
+        self.assertEqual(
+            len({stored.properties["UNIQ_KEY"] for stored in found}), CROWD
+        )
+        for stored in found:
+            due_ms = int(stored.properties["TIMER_DELIVER_MS"])
+            self.assertTrue(0 <= stored.store_ms - due_ms < 2000)
 
     began = 0.0

@@ -1,0 +1,20 @@
+"""The measurement of timers, small."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.integration.scripts import run
+
+
+class TimerRowsTests(SynchronousTestCase):
+    """C{scripts/timers.py}."""
+
+    timeout = 300
+
+    def test_quick(self) -> None:
+        """None is early, none is lost."""
+        output = run("timers", "--inside", "--quick")
+        self.assertEqual(output.returncode, 0, output.stdout)
+        self.assertIn("\n  came early: 0", output.stdout)
+        self.assertIn("\npending: holds", output.stdout)
