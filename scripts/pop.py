@@ -15,6 +15,10 @@ The row I{kills}: kill -9 at C{--count} points of a run with pops, acknowledgeme
 changes of invisible times, timers and recalls; see C{scripts/pop_kills.py}. With
 C{--java N}, N kills of a Java broker with the same load, which is not judged.
 
+The row I{order}: 20 joins and leaves of members that pop in order, and of 20 handlings
+one fails; with KIT, the Java broker, too, which is not judged; see
+C{scripts/pop_order.py}.
+
 --quick: small loads, by which no times are judged.
 """
 
@@ -33,7 +37,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from scripts import pop_cost, pop_kills
+from scripts import pop_cost, pop_kills, pop_order
 from scripts.scale import measured_row
 from scripts.scale_load import Figure, RowWords, Scale, row_words
 from tests.integration.pair import OURS
@@ -51,7 +55,12 @@ def kills(words: RowWords) -> Iterator[Figure | str]:
         yield from pop_kills.kills("5.3.3", words.java, words.seed)
 
 
-ROWS = {"cost": cost, "kills": kills}
+def order(words: RowWords) -> Iterator[Figure | str]:
+    """Messages that are popped in order."""
+    yield from pop_order.order(Scale(words.quick, words.kit))
+
+
+ROWS = {"cost": cost, "kills": kills, "order": order}
 
 
 def main() -> int:

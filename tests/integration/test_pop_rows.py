@@ -18,6 +18,12 @@ class PopRowsTests(SynchronousTestCase):
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn("one by one, ours: popped and acknowledged: ", output.stdout)
 
+    def test_order(self) -> None:
+        """What is popped in order comes in order."""
+        output = run("pop", "--inside", "--quick", "order")
+        self.assertEqual(output.returncode, 0, output.stdout)
+        self.assertIn("\n  out of order: 0", output.stdout)
+
     def test_kills(self) -> None:
         """Nothing is lost by a kill, and nothing comes that must not."""
         output = run("pop", "--inside", "--quick", "kills")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from tests.broker.rig import HOST, WALL_MS
@@ -78,7 +79,7 @@ class WeekTests(TimerCase):
     def test_oneSecond(self) -> None:
         """So are very many that are due in the same second, half of them after a kill
         in the middle of it, then within two seconds; each comes once."""
-        sizes = {
+        sizes: Any = {
             "mappedFileSizeCommitLog": str(64 << 20),
             "mappedFileSizeTimerLog": str(52 * 200_000),
         }
