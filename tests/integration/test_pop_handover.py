@@ -9,9 +9,14 @@ from collections.abc import Iterable
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.wire.codes import ResponseCode
 from tests.broker.pop.pops import handles, messages
+from tests.heavy import HEAVY
 from tests.integration.asker import Asker
 from tests.integration.handover import HandOver
 
@@ -19,11 +24,11 @@ TOPIC = "Popped"
 QUEUES = 4
 GROUP = "popping"
 
-#: How many messages each broker gives out.
-COUNT = 400
+#: How many messages each broker gives out; of two, one is in flight when it stops.
+COUNT = 4000 if HEAVY else 400
 
 #: For how long: longer than it takes to stop one broker and start the other one.
-INVISIBLE_MS = 45_000
+INVISIBLE_MS = 120_000 if HEAVY else 45_000
 
 #: So long the broker that goes on has, after that time, in seconds.
 PATIENCE = 90.0
@@ -94,8 +99,9 @@ class PopHandOverTests(SynchronousTestCase):
             "createTopic", topic=TOPIC, queues=QUEUES, address=over.cluster.address
         )
         bodies = {f"{name} {n}".encode() for n in range(COUNT)}
-        for body in bodies:
-            over.driver().send("p", TOPIC, body)
+        with Client(Settings(over.cluster.names, attempts=20)) as client:
+            sent = Producer(client).send_all(Message(TOPIC, body) for body in bodies)
+            self.assertEqual(len(list(sent)), COUNT)
         return bodies
 
     def give_out(self, name: str) -> set[bytes]:
