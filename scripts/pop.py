@@ -19,6 +19,8 @@ The row I{order}: 20 joins and leaves of members that pop in order, and of 20 ha
 one fails; with KIT, the Java broker, too, which is not judged; see
 C{scripts/pop_order.py}.
 
+The row I{clients}: so does the official client, in the mode POP.
+
 --quick: small loads, by which no times are judged.
 """
 
@@ -60,7 +62,12 @@ def order(words: RowWords) -> Iterator[Figure | str]:
     yield from pop_order.order(Scale(words.quick, words.kit))
 
 
-ROWS = {"cost": cost, "kills": kills, "order": order}
+def clients(words: RowWords) -> Iterator[Figure | str]:
+    """Official clients."""
+    yield from pop_order.by_clients(Scale(words.quick, words.kit))
+
+
+ROWS = {"cost": cost, "kills": kills, "order": order, "clients": clients}
 
 
 def main() -> int:

@@ -26,7 +26,18 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.headers.pull import ChangeInvisibleTimeResponseHeader
 from scripts.pop_load import pop_ext
-from scripts.pop_verdict import GROUP, QUEUES, TOPIC, Got, Notes, Part, Verdict
+from scripts.pop_verdict import (
+    GROUP,
+    LATE_TIMER,
+    QUEUES,
+    TOPIC,
+    VISIBLE_AGAIN,
+    Got,
+    Life,
+    Notes,
+    Part,
+    Verdict,
+)
 from scripts.scale_load import NO_ANSWER, Beside, Figure, Peer, Stopped, send_ext
 from tests.broker.pop.pops import handles, messages
 from tests.integration.handover import HandOver
@@ -66,6 +77,12 @@ SETTINGS: Final[dict[str, object]] = {
     "mappedFileSizeTimerLog": 5200 * 10 + 30,
     "popPollingMapSize": 1000,
 }
+
+
+#: How late a timer may be of a broker that is up for long enough, and a message that
+#: is given out again, in ms: it waits two seconds for acknowledgements, and is looked
+#: for once a second.
+BARS: Final = {LATE_TIMER: 2000, VISIBLE_AGAIN: 6000}
 
 
 class Timer(NamedTuple):
@@ -298,9 +315,10 @@ class Member:
             )
 
 
-def kill(over: HandOver, is_ours: bool, count: int, dice: random.Random) -> list[int]:
-    """Kill a broker so often, and start it anew each time; when it was up again."""
-    ups = []
+def kill(over: HandOver, is_ours: bool, count: int, dice: random.Random) -> list[Life]:
+    """Kill a broker so often, and start it anew each time; all its lives."""
+    lives = []
+    up_ms = now_ms()
     for number in range(count):
         if is_ours and number % IN_START == IN_START - 1:
             over.cluster.broker.stop(signal.SIGKILL)
@@ -309,14 +327,15 @@ def kill(over: HandOver, is_ours: bool, count: int, dice: random.Random) -> list
         else:
             more = LONG_SECONDS if number % LONG_LIFE == LONG_LIFE // 2 else 0.0
             time.sleep(dice.uniform(LEAST_SECONDS, MOST_SECONDS) + more)
+        lives.append(Life(up_ms, now_ms()))
         if is_ours:
             over.cluster.broker.stop(signal.SIGKILL)
             over.cluster.broker.start()
         else:
             over.java.stop(signal.SIGKILL)
             over.java.start()
-        ups.append(now_ms())
-    return ups
+        up_ms = now_ms()
+    return [*lives, Life(up_ms, 1 << 62)]
 
 
 def series(maker: str, count: int, seed: int) -> Verdict:
@@ -333,7 +352,7 @@ def series(maker: str, count: int, seed: int) -> Verdict:
         members = [Member(over.cluster.broker.port, n, seed) for n in range(MEMBERS)]
         works = [Told(partial(each.work, SILENCE[is_ours])) for each in members]
         try:
-            ups = kill(over, is_ours, count, random.Random(seed))
+            lives = kill(over, is_ours, count, random.Random(seed))
             time.sleep(1)
             for each in works:
                 each.tell()
@@ -347,7 +366,7 @@ def series(maker: str, count: int, seed: int) -> Verdict:
             over.cluster.broker.stop()
         else:
             over.java.stop()
-        return Verdict(over.cluster.store, notes, ups)
+        return Verdict(over.cluster.store, notes, lives)
     finally:
         over.stop()
 
@@ -374,6 +393,7 @@ def kills(maker: str, count: int, seed: int) -> Iterator[Figure | str]:
     prefix = "" if is_ours else "Java: "
     for name, number in whole.items():
         unit = "ms" if name.startswith("longest") else ""
-        yield Figure(prefix + name, number, unit)
+        bar = BARS.get(name) if is_ours else None
+        yield Figure(prefix + name, number, unit, bar)
     yield Figure(f"{prefix}kills", done, "")
     yield Figure(f"{prefix}faults", faults, "", 0 if is_ours else None, True)

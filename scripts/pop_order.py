@@ -1,10 +1,15 @@
-"""Row of scripts/pop.py: messages that are popped in order.
+"""Rows of scripts/pop.py: messages that are popped while members change.
 
-Members pop in order, as a Proxy does for FIFO groups, handle what they got one after
-the other, and acknowledge each. Of twenty handlings one fails: the member gives up the
-rest of that queue, and either asks for it again soon or lets its time pass. Meanwhile
-members leave, with what they have in hand, and others join. No message may be given out
-before all that stand before it in its queue are acknowledged, and none may be lost.
+I{In order.} Members pop in order, as a Proxy does for FIFO groups, handle what they got
+one after the other, and acknowledge each. Of twenty handlings one fails: the member
+gives up the rest of that queue, and either asks for it again soon or lets its time
+pass. Meanwhile members leave, with what they have in hand, and others join. No message
+may be given out before all that stand before it in its queue are acknowledged, and none
+may be lost.
+
+I{By the official client}, in the mode POP, with a listener that wants order. It does
+not ask brokers for order, so what it sees is only counted, beside what it sees of the
+Java broker; but nothing may be lost.
 """
 
 from __future__ import annotations
@@ -16,11 +21,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.fastjson import dumps
 from scripts.pop_load import fill, pop_ext
 from scripts.scale_load import NO_ANSWER, Figure, Peer, Scale, Target, create_topic
 from tests.broker.pop.pops import handles
+from tests.integration.handover import HandOver
+from tests.integration.javaclient import body_of
+from tests.integration.pair import OURS
 
 TOPIC: Final = "Ordered"
 QUEUES: Final = 8
@@ -39,6 +52,12 @@ HANDLING: Final = 0.002
 
 #: One joins and one leaves so often, in seconds.
 CHANGE_SECONDS: Final = 0.7
+
+#: The least that the official client takes, in ms.
+LEAST_INVISIBLE_MS: Final = 5000
+
+#: How long official clients may take for the rest, in seconds.
+PATIENCE: Final = 120.0
 
 #: How long nothing more may come until that is all, in seconds.
 SILENCE: Final = 20.0
@@ -199,3 +218,95 @@ def order(scale: Scale) -> Iterator[Figure | str]:
         with scale.java(scale.kit) as target:
             for each in of(target, count, changes):
                 yield each._replace(name=f"Java: {each.name}", bar=None)
+
+
+def clients(maker: str, count: int, changes: int) -> Iterator[Figure]:
+    """Let official clients consume so many messages while members change."""
+    over = HandOver("5.3.3" if maker == OURS else maker)
+    try:
+        driver = over.driver()
+        if maker == OURS:
+            over.cluster.broker.start()
+        else:
+            over.start_java()
+        address = over.cluster.address
+        driver("createTopic", topic=TOPIC, queues=QUEUES, address=address)
+        mode = {"consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 0}
+        peer = Peer(over.cluster.broker.port)
+        body = dumps({**mode, "topic": TOPIC})
+        peer.done(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, body)
+        peer.close()
+        yield from seen_by(over, count, changes)
+    finally:
+        over.stop()
+
+
+def seen_by(over: HandOver, count: int, changes: int) -> Iterator[Figure]:
+    """What official clients see."""
+    driver = over.driver()
+    numbers = iter(range(1_000_000))
+
+    def joined() -> str:
+        name = f"member{next(numbers)}"
+        driver(
+            "consumer",
+            name=name,
+            group=GROUP,
+            topic=TOPIC,
+            pop=True,
+            invisibleMs=LEAST_INVISIBLE_MS,
+            orderly=True,
+            failPart=FAILING,
+        )
+        everyone.append(name)
+        return name
+
+    everyone: list[str] = []
+    members = [joined() for _ in range(MEMBERS)]
+    sent = set()
+    with Client(Settings(over.cluster.names, attempts=20)) as client:
+        producer = Producer(client)
+        for change in range(changes):
+            part = range(count * change // changes, count * (change + 1) // changes)
+            bodies = [f"{number}".encode() for number in part]
+            for _ in producer.send_all(Message(TOPIC, body) for body in bodies):
+                pass
+            sent |= set(bodies)
+            time.sleep(CHANGE_SECONDS)
+            driver("stop", name=members.pop(0))
+            members.append(joined())
+    end = time.monotonic() + PATIENCE
+    handled: list[tuple[int, int, int, bytes]] = []
+    while time.monotonic() < end:
+        found = [each for name in everyone for each in driver.received(name, 0)]
+        done = [each for each in found if not each["failed"]]
+        handled = [
+            (int(each["at"]), int(each["queue"]), int(each["offset"]), body_of(each))
+            for each in done
+        ]
+        if {body for *_, body in handled} >= sent:
+            break
+        time.sleep(1)
+    seen: set[bytes] = set()
+    newest: dict[int, int] = {}
+    inversions = again = 0
+    for _, queue, offset, body in sorted(handled):
+        again += body in seen
+        if body not in seen:
+            inversions += offset < newest.get(queue, -1)
+            newest[queue] = max(offset, newest.get(queue, -1))
+        seen.add(body)
+    yield Figure("official clients, messages", len(sent), "")
+    yield Figure("official clients, lost", len(sent - seen), "", 0, True)
+    yield Figure("official clients, failed", len(found) - len(handled), "")
+    yield Figure("official clients, handled again", again, "")
+    yield Figure("official clients, behind a later one of its queue", inversions, "")
+
+
+def by_clients(scale: Scale) -> Iterator[Figure | str]:
+    """With ours, and with the Java broker if there is a kit."""
+    count, changes = scale.of(4000, 200), scale.of(20, 2)
+    yield from clients(OURS, count, changes)
+    if scale.kit is not None:
+        for each in clients("5.3.3", count, changes):
+            yield each._replace(name=f"Java: {each.name}", bar=None)

@@ -42,6 +42,18 @@ REVIVE_QUEUES: Final = 8
 RECALL_MS: Final = 1000
 
 
+#: Figures of which the most counts.
+VISIBLE_AGAIN: Final = "longest time until one was visible again"
+LATE_TIMER: Final = "longest delay of a timer"
+
+
+class Life(NamedTuple):
+    """How long a broker was up."""
+
+    up_ms: int
+    killed_ms: int
+
+
 class Part(NamedTuple):
     """A message of a check point."""
 
@@ -113,15 +125,14 @@ class Verdict:
         counts.
     """
 
-    def __init__(self, store: Path, notes: Notes, ups: list[int]) -> None:
+    def __init__(self, store: Path, notes: Notes, lives: list[Life]) -> None:
         """
         @param store: of the stopped broker.
-        @param ups: when it was up again after each kill.
         """
         self.faults: list[str] = []
         self.counts: dict[str, int] = defaultdict(int)
         self._notes = notes
-        self._ups = ups
+        self._lives = lives
         self._copies: dict[bytes, list[StoredMessage]] = defaultdict(list)
         self._got: dict[bytes, list[Got]] = defaultdict(list)
         for got in notes.got:
@@ -166,15 +177,24 @@ class Verdict:
             "revived again, likewise",
             "timers delivered again",
             "acknowledged in time, and came back",
-            "longest time until one was visible again",
-            "longest delay of a timer",
+            VISIBLE_AGAIN,
+            LATE_TIMER,
             "timers recalled in time that came",
         ):
             counts[name] = 0
 
-    def _up_since(self, ms: int) -> int:
-        """When the broker was up that had to do what was due then."""
-        return next((up for up in self._ups if up > ms), ms)
+    def _late(self, name: str, due_ms: int, done_ms: int, least_ms: int) -> None:
+        """Note how late something was.
+
+        @param least_ms: a broker that did not live so long after it was due, or after
+            its start, did not have the time for it.
+        """
+        begin_ms = next(
+            max(due_ms, life.up_ms)
+            for life in self._lives
+            if life.killed_ms - max(due_ms, life.up_ms) > least_ms
+        )
+        self.counts[name] = max(self.counts[name], done_ms - begin_ms)
 
     def _parts_of(self, copy: StoredMessage) -> dict[Part, int]:
         return self._parts[copy.topic, copy.queue_id, copy.queue_offset]
@@ -225,9 +245,7 @@ class Verdict:
         if due_ms and times[0] < due_ms:
             yield f"a timer came {due_ms - times[0]} ms before its time"
         elif due_ms:
-            late_ms = times[0] - self._up_since(due_ms)
-            key = "longest delay of a timer"
-            self.counts[key] = max(self.counts[key], late_ms)
+            self._late(LATE_TIMER, due_ms, times[0], 2000)
         if len(times) > 1:
             self.counts["timers delivered again"] += 1
             yield f"stands in its topic {len(times)} times, at {times}"
@@ -256,9 +274,8 @@ class Verdict:
         if early_ms > 0:
             yield f"was revived {early_ms} ms before its time"
         if revived:
-            late_ms = min(c.store_ms for c in revived) - self._up_since(min(open_ms))
-            key = "longest time until one was visible again"
-            self.counts[key] = max(self.counts[key], late_ms)
+            done_ms = min(c.store_ms for c in revived)
+            self._late(VISIBLE_AGAIN, min(open_ms), done_ms, 6000)
 
     def _is_change(self, part: Part, parts: dict[Part, int]) -> bool:
         """Whether a check point was made by a change of an earlier one's time."""

@@ -301,13 +301,17 @@ public final class Driver {
         boxes.put(name, box);
         if (c.containsKey("mostTimes")) consumer.setMaxReconsumeTimes(c.getIntValue("mostTimes"));
         int failing = c.getIntValue("failUntil");
+        double failPart = c.getDoubleValue("failPart");
         Set<String> suspending = Collections.synchronizedSet(new TreeSet<>());
         if (c.containsKey("suspendOnceAt")) suspending.add(c.getString("suspendOnceAt"));
         if (c.getBooleanValue("orderly")) consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
             for (MessageExt m : messages) {
                 if (suspending.remove(Base64.getEncoder().encodeToString(m.getBody()))) return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
-                box.add(seen(m));
-                if (m.getReconsumeTimes() < failing) return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
+                JSONObject seen = seen(m);
+                boolean fails = Math.random() < failPart;
+                seen.put("failed", fails);
+                box.add(seen);
+                if (fails || m.getReconsumeTimes() < failing) return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
             }
             return ConsumeOrderlyStatus.SUCCESS;
         });
