@@ -83,10 +83,14 @@ class OpenCheckPoints:
         @return: whether the check point is open.
         """
         found = self._open.get(ack.key(own_name))
-        if found is not None:
+        if found is None:
+            return False
+        if ack.offsets == found.point.offsets():
+            found.acked = (1 << found.point.count) - 1
+        else:
             for offset in ack.offsets:
                 found.end(offset)
-        return found is not None
+        return True
 
     def close(self, found: OpenCheckPoint) -> None:
         """All its messages are over."""
