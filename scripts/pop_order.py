@@ -211,7 +211,7 @@ def of(target: Target, count: int, changes: int) -> Iterator[Figure]:
 
 def order(scale: Scale) -> Iterator[Figure | str]:
     """Consume with ours, and with the Java broker if there is a kit."""
-    count, changes = scale.of(12_800, 1280), scale.of(20, 2)
+    count, changes = scale.of(12_800, 384), scale.of(20, 2)
     with scale.ours() as target:
         yield from of(target, count, changes)
     if scale.kit is not None:

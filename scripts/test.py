@@ -94,6 +94,8 @@ SECONDS = {
     "tests.integration.test_streams.StreamTests": 40,
     "tests.integration.test_follow.FollowTests": 40,
     "tests.integration.test_replication_rows.ReplicationRowsTests": 27,
+    "tests.integration.test_pop_rows.PopRowsTests": 60,
+    "tests.integration.test_timer_rows.TimerRowsTests": 30,
     "tests.integration.test_quickstart.QuickstartTests": 20,
     "tests.broker": 20,
     "tests.sweeps": 16,
