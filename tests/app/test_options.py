@@ -37,14 +37,14 @@ class IgnoredTests(SynchronousTestCase):
             lines.append(formatEvent(event))
 
         log = Logger(observer=observe)
-        options = BrokerOptions(forward_timeout=5, transfer_msg_by_heap=False)
-        keys = ["transferMsgByHeap", "forwardTimeout", "regionId"]
+        options = BrokerOptions(append_ack_async=True, transfer_msg_by_heap=False)
+        keys = ["transferMsgByHeap", "appendAckAsync", "regionId"]
         log_ignored(log, ["color"], keys, [options])
         self.assertEqual(
             lines,
             [
                 "The setting color is not known here.",
-                "These settings have no effect here: forwardTimeout, "
+                "These settings have no effect here: appendAckAsync, "
                 "transferMsgByHeap (docs/settings.rst).",
             ],
         )
