@@ -16,12 +16,11 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.messages.timer_messages import NEVER
-from rocketbroker.broker.metadata.topics import loaded_version
+from rocketbroker.broker.metadata.counts_file import CountsFile, Row
 from rocketbroker.broker.timer.outlet import Due
 from rocketbroker.records.properties import find
 from rocketbroker.store.timerwheel.units import topic_hash
 from rocketbroker.wire.bodies.topics import DataVersion
-from rocketbroker.wire.fields import integer_of
 
 #: Upper bounds in seconds of the time from birth to the due time, the last class is
 #: open.
@@ -65,39 +64,36 @@ class TimerCounts:
     @ivar topics: by name.
     @ivar entered: how many messages of any topic came to wait, since the start.
     @ivar delivered_messages: how many of them were delivered, or entered anew.
-    @ivar version: moves with each write.
     """
 
     def __init__(self, file: JsonTable, wall_ms: Callable[[], int]) -> None:
         self.topics: dict[str, TopicTimers] = {}
         self.entered = 0
         self.delivered_messages = 0
-        self.version = DataVersion(timestamp=wall_ms())
-        self._file = file
-        self._wall_ms = wall_ms
-        self._changed = False
+        self._file = CountsFile(file, "timingCount", wall_ms)
         self._since: Counter[str] | None = None
 
+    @property
+    def version(self) -> DataVersion:
+        """It moves with each write of the file."""
+        return self._file.version
+
     def load(self) -> None:
-        """I{Blocking.} Read the file; what makes no sense in it is left out."""
-        value = self._file.load()
-        if value is not None:
-            self.become(value)
+        """I{Blocking.} Read the file."""
+        self._become(self._file.load())
 
     def become(self, value: dict[object, object]) -> None:
-        """Be what a file says, or a master."""
-        table = value.get("timingCount")
+        """Be what a master says."""
+        self._become(self._file.read(value))
+
+    def _become(self, rows: list[Row] | None) -> None:
+        if rows is None:
+            return
         for counts in self.topics.values():
             counts.waiting = 0
-        for topic, entry in table.items() if isinstance(table, dict) else ():
-            if not isinstance(entry, dict):
-                continue
-            number = integer_of(entry.get("count"))
-            changed = integer_of(entry.get("timeStamp"))
-            if number is not None and abs(number) < 1 << 62:
-                counts = self.of(str(topic))
-                counts.waiting, counts.changed_ms = number, changed or 0
-        self.version = loaded_version(value, self.version)
+        for topic, number, changed_ms in rows:
+            counts = self.of(topic)
+            counts.waiting, counts.changed_ms = number, changed_ms
 
     def of(self, topic: str) -> TopicTimers:
         """The counts of a topic."""
@@ -122,8 +118,7 @@ class TimerCounts:
         """So many more wait, or fewer."""
         counts = self.of(topic)
         counts.waiting += by
-        counts.changed_ms = self._wall_ms()
-        self._changed = True
+        counts.changed_ms = self._file.changed()
         if self._since is not None:
             self._since[topic] += by
 
@@ -184,21 +179,15 @@ class TimerCounts:
 
     def to_json(self) -> dict[str, object]:
         """The content of the file, and the answer to request 61."""
-        return {
-            "dataVersion": self.version.to_json(),
-            "timingCount": {
-                topic: {"count": counts.waiting, "timeStamp": counts.changed_ms}
-                for topic, counts in self.topics.items()
-            },
-        }
+        return self._file.content(
+            (topic, counts.waiting, counts.changed_ms)
+            for topic, counts in self.topics.items()
+        )
 
     def save(self) -> None:
         """Write the file in a thread if it is behind the counts."""
-        if self._changed or self._file.failed:
-            self._changed = False
-            self.version = self.version.next(self._wall_ms())
-            self._file.save_soon(self.to_json)
+        self._file.save(self.to_json)
 
     def saved(self) -> Deferred[None]:
         """Fires when no write is under way."""
-        return self._file.idle()
+        return self._file.saved()

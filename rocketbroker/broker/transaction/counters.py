@@ -16,11 +16,9 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.metadata.topics import loaded_version
+from rocketbroker.broker.metadata.counts_file import CountsFile
 from rocketbroker.broker.send.append_batcher import AnswerDraft
 from rocketbroker.store.interfaces import PUT_OK, Draft
-from rocketbroker.wire.bodies.topics import DataVersion
-from rocketbroker.wire.fields import integer_of
 
 #: Upper bounds in seconds of the time from birth to commit, the last class is open.
 LATENCY_BOUNDS: Final = (5, 60, 600, 3600, 43200, 86400)
@@ -54,27 +52,17 @@ class TransactionCounters:
     """The counts of all topics.
 
     @ivar topics: by name.
-    @ivar version: moves with each write.
     """
 
     def __init__(self, file: JsonTable, wall_ms: Callable[[], int]) -> None:
         self.topics: dict[str, TopicTransactions] = {}
-        self.version = DataVersion(timestamp=wall_ms())
-        self._file = file
-        self._wall_ms = wall_ms
-        self._changed = False
+        self._file = CountsFile(file, "transactionCount", wall_ms)
 
     def load(self) -> None:
-        """I{Blocking.} Read the file; what makes no sense in it is left out."""
-        value = self._file.load()
-        if value is None:
-            return
-        table = value.get("transactionCount")
-        for topic, entry in table.items() if isinstance(table, dict) else ():
-            number = integer_of(entry.get("count")) if isinstance(entry, dict) else None
-            if number is not None and 0 <= number < 1 << 62:
-                self._of(str(topic)).open = number
-        self.version = loaded_version(value, self.version)
+        """I{Blocking.} Read the file."""
+        for topic, number, _ in self._file.load() or ():
+            if number >= 0:
+                self._of(topic).open = number
 
     def begin(self, found: dict[str, int]) -> None:
         """All open transactions have been counted: that wins against the file."""
@@ -129,26 +117,19 @@ class TransactionCounters:
 
     def _change(self, counts: TopicTransactions, by: int) -> None:
         counts.open = max(0, counts.open + by)
-        counts.changed_ms = self._wall_ms()
-        self._changed = True
+        counts.changed_ms = self._file.changed()
 
     def to_json(self) -> dict[str, object]:
         """The content of the file."""
-        return {
-            "dataVersion": self.version.to_json(),
-            "transactionCount": {
-                topic: {"count": counts.open, "timeStamp": counts.changed_ms}
-                for topic, counts in self.topics.items()
-            },
-        }
+        return self._file.content(
+            (topic, counts.open, counts.changed_ms)
+            for topic, counts in self.topics.items()
+        )
 
     def save(self) -> None:
         """Write the file in a thread if it is behind the counts."""
-        if self._changed or self._file.failed:
-            self._changed = False
-            self.version = self.version.next(self._wall_ms())
-            self._file.save_soon(self.to_json)
+        self._file.save(self.to_json)
 
     def saved(self) -> Deferred[None]:
         """Fires when no write is under way."""
-        return self._file.idle()
+        return self._file.saved()
