@@ -363,6 +363,7 @@ def series(maker: str, count: int, seed: int, merges: bool) -> Verdict:
             notes = Notes()
             for each in works:
                 notes.add(each.end())
+            lives[-1] = Life(lives[-1].up_ms, now_ms())
         finally:
             for each in works:
                 each.__exit__()

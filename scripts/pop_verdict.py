@@ -24,7 +24,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from rocketbroker.records.check_points import CHECK_POINT_TAG, CheckPoint
+from rocketbroker.records.check_points import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CHECK_POINT_TAG,
+    Ack,
+    CheckPoint,
+)
 from rocketbroker.records.names import TIMER_TOPIC, pop_retry_topic, revive_topic
 from rocketbroker.records.properties import TAGS
 from rocketbroker.records.receipt_handle import NORMAL, ReceiptHandle
@@ -41,6 +47,9 @@ REVIVE_QUEUES: Final = 8
 #: A recall that is answered so long before the message is due is in time.
 RECALL_MS: Final = 1000
 
+
+#: A broker that was up for so long gives out again what was due before.
+MAX_VISIBLE_MS: Final = 10_000
 
 #: Figures of which the most counts.
 VISIBLE_AGAIN: Final = "longest time until one was visible again"
@@ -142,6 +151,7 @@ class Verdict:
             for queue in range(queues):
                 for message in stored(store, topic, queue):
                     self._copies[message.body].append(message)
+        self._stored: dict[Part, int] = {}
         self._read_check_points(store)
         self._count()
         for body in notes.sent.keys() | self._copies.keys():
@@ -155,13 +165,22 @@ class Verdict:
         places = [(REVIVE_TOPIC, queue) for queue in range(REVIVE_QUEUES)]
         for topic, queue in (*places, (TIMER_TOPIC, 0)):
             for message in stored(store, topic, queue):
-                if message.properties.get(TAGS) != CHECK_POINT_TAG:
-                    continue
-                point = CheckPoint.decode(message.body)
-                for offset in point.offsets():
-                    place = point.topic, point.queue_id, offset
-                    part = Part(*place, point.start_offset, point.pop_ms)
-                    self._parts[place][part] = point.revive_ms
+                if message.properties.get(TAGS) == CHECK_POINT_TAG:
+                    self._add_check_point(CheckPoint.decode(message.body))
+                elif message.properties.get(TAGS) in (ACK_TAG, BATCH_ACK_TAG):
+                    self._add_ack(Ack.decode(message.body), message.store_ms)
+
+    def _add_check_point(self, point: CheckPoint) -> None:
+        for offset in point.offsets():
+            place = point.topic, point.queue_id, offset
+            part = Part(*place, point.start_offset, point.pop_ms)
+            self._parts[place][part] = point.revive_ms
+
+    def _add_ack(self, ack: Ack, store_ms: int) -> None:
+        for offset in ack.offsets:
+            place = ack.topic, ack.queue_id, offset
+            part = Part(*place, ack.start_offset, ack.pop_ms)
+            self._stored[part] = min(store_ms, self._stored.get(part, store_ms))
 
     def _count(self) -> None:
         notes, counts = self._notes, self.counts
@@ -221,14 +240,22 @@ class Verdict:
         yield from self._wrong_timer(notes.sent.get(body, 0), first)
         for level in sorted(levels):
             yield from self._wrong_level(levels[level], levels.get(level + 1, []))
-        copies = [copy for level in levels.values() for copy in level]
-        in_time = [at_ms for at_ms, _ in self._acked(copies)]
+        in_time = [
+            notes.acked[part]
+            for _, part, _ in self._got[body]
+            if part in notes.acked and notes.acked[part] < self._due_ms(part)
+        ]
         if first and not in_time:
             yield "was never acknowledged in time"
         elif first:
             acked_ms = min(in_time)
             back = [got for got in self._got[body] if got.part.pop_ms > acked_ms]
             counts["acknowledged in time, and came back"] += bool(back)
+
+    def _due_ms(self, part: Part) -> int:
+        """When a part comes again; of one that was acknowledged in memory it is not
+        known."""
+        return self._parts[part.topic, part.queue, part.offset].get(part, 1 << 62)
 
     def _acked(self, copies: list[StoredMessage]) -> Iterator[tuple[int, Part]]:
         """The parts of copies that were acknowledged in time, and when."""
@@ -256,6 +283,8 @@ class Verdict:
         """Judge the copies of a level, by those that were made of them."""
         acked = {part for _, part in self._acked(copies)}
         open_ms: list[int] = []
+        # Without those whose acknowledgement is there, but was not answered.
+        due_ms: list[int] = []
         for copy in copies:
             parts = self._parts_of(copy)
             # A change of the invisible time makes a part of the same message.
@@ -264,18 +293,22 @@ class Verdict:
                 0, len(popped) - 1
             )
             open_ms += [ms for part, ms in parts.items() if part not in acked]
+            due_ms += [ms for part, ms in parts.items() if self._is_due(part, ms)]
         if len(revived) > len(open_ms):
             if not open_ms:
                 yield f"was revived, though acknowledged in time by {sorted(acked)}"
             self.counts["revived again, likewise"] += len(revived) - len(open_ms)
-        if not open_ms:
-            return
-        early_ms = min(open_ms) - min((c.store_ms for c in revived), default=1 << 62)
-        if early_ms > 0:
-            yield f"was revived {early_ms} ms before its time"
-        if revived:
-            done_ms = min(c.store_ms for c in revived)
-            self._late(VISIBLE_AGAIN, min(open_ms), done_ms, 6000)
+        done_ms = min((copy.store_ms for copy in revived), default=1 << 62)
+        if open_ms and done_ms < min(open_ms):
+            yield f"was revived {min(open_ms) - done_ms} ms before its time"
+        if due_ms and revived:
+            self._late(VISIBLE_AGAIN, min(due_ms), done_ms, 6000)
+        elif due_ms and min(due_ms) < self._lives[-1].killed_ms - MAX_VISIBLE_MS:
+            yield "was not given out again"
+
+    def _is_due(self, part: Part, due_ms: int) -> bool:
+        """Whether the store has no acknowledgement in time."""
+        return part not in self._stored or self._stored[part] >= due_ms
 
     def _is_change(self, part: Part, parts: dict[Part, int]) -> bool:
         """Whether a check point was made by a change of an earlier one's time."""
