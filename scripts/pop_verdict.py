@@ -151,7 +151,7 @@ class Verdict:
             for queue in range(queues):
                 for message in stored(store, topic, queue):
                     self._copies[message.body].append(message)
-        self._stored: dict[Part, int] = {}
+        self._stored: set[Part] = set()
         self._read_check_points(store)
         self._count()
         for body in notes.sent.keys() | self._copies.keys():
@@ -168,7 +168,7 @@ class Verdict:
                 if message.properties.get(TAGS) == CHECK_POINT_TAG:
                     self._add_check_point(CheckPoint.decode(message.body))
                 elif message.properties.get(TAGS) in (ACK_TAG, BATCH_ACK_TAG):
-                    self._add_ack(Ack.decode(message.body), message.store_ms)
+                    self._add_ack(Ack.decode(message.body))
 
     def _add_check_point(self, point: CheckPoint) -> None:
         for offset in point.offsets():
@@ -176,11 +176,11 @@ class Verdict:
             part = Part(*place, point.start_offset, point.pop_ms)
             self._parts[place][part] = point.revive_ms
 
-    def _add_ack(self, ack: Ack, store_ms: int) -> None:
+    def _add_ack(self, ack: Ack) -> None:
         for offset in ack.offsets:
             place = ack.topic, ack.queue_id, offset
             part = Part(*place, ack.start_offset, ack.pop_ms)
-            self._stored[part] = min(store_ms, self._stored.get(part, store_ms))
+            self._stored.add(part)
 
     def _count(self) -> None:
         notes, counts = self._notes, self.counts
@@ -283,7 +283,8 @@ class Verdict:
         """Judge the copies of a level, by those that were made of them."""
         acked = {part for _, part in self._acked(copies)}
         open_ms: list[int] = []
-        # Without those whose acknowledgement is there, but was not answered.
+        # Without those whose acknowledgement is there, but was not answered, or may
+        # have come a little too late.
         due_ms: list[int] = []
         for copy in copies:
             parts = self._parts_of(copy)
@@ -293,7 +294,7 @@ class Verdict:
                 0, len(popped) - 1
             )
             open_ms += [ms for part, ms in parts.items() if part not in acked]
-            due_ms += [ms for part, ms in parts.items() if self._is_due(part, ms)]
+            due_ms += [ms for part, ms in parts.items() if part not in self._stored]
         if len(revived) > len(open_ms):
             if not open_ms:
                 yield f"was revived, though acknowledged in time by {sorted(acked)}"
@@ -305,10 +306,6 @@ class Verdict:
             self._late(VISIBLE_AGAIN, min(due_ms), done_ms, 6000)
         elif due_ms and min(due_ms) < self._lives[-1].killed_ms - MAX_VISIBLE_MS:
             yield "was not given out again"
-
-    def _is_due(self, part: Part, due_ms: int) -> bool:
-        """Whether the store has no acknowledgement in time."""
-        return part not in self._stored or self._stored[part] >= due_ms
 
     def _is_change(self, part: Part, parts: dict[Part, int]) -> bool:
         """Whether a check point was made by a change of an earlier one's time."""
