@@ -105,15 +105,15 @@ class DelayHandOverTests(SynchronousTestCase):
             time.sleep(0.2)
         self.fail(f"only {found}\n{over.cluster.logs()[-2000:]}")
 
-    def test_stoppedOld(self) -> None:
-        """Between clean stops of 4.9.7 and ours."""
-        self.hand_over("4.9.7", signal.SIGTERM)
-
     def test_killed(self) -> None:
         """Between kills of 5.3.3 and ours, after both have noted what they did."""
         self.hand_over("5.3.3", signal.SIGKILL)
 
     if HEAVY:
+
+        def test_stoppedOld(self) -> None:
+            """Between clean stops of 4.9.7 and ours."""
+            self.hand_over("4.9.7", signal.SIGTERM)
 
         def test_stopped(self) -> None:
             """Between clean stops of 5.3.3 and ours."""

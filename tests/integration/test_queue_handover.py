@@ -227,15 +227,15 @@ class QueueHandOverTests(SynchronousTestCase):
             allowed = {maps[COUNT + 3 if n % 4 == 3 else COUNT]}
             self.assertIn(maps[n], allowed | {b""} if killed else allowed)
 
-    def test_stopped(self) -> None:
-        """Between clean stops."""
-        self.hand_over(signal.SIGTERM)
-
     def test_killedWithCrcs(self) -> None:
         """Between kills, with a CRC in each record."""
         self.with_crcs(signal.SIGKILL)
 
     if HEAVY:
+
+        def test_stopped(self) -> None:
+            """Between clean stops."""
+            self.hand_over(signal.SIGTERM)
 
         def test_killed(self) -> None:
             """Between kills."""

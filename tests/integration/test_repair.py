@@ -154,10 +154,6 @@ class RepairTests(SynchronousTestCase):
         """That of 5.3.3."""
         self.unused("5.3.3")
 
-    def test_unused_497(self) -> None:
-        """That of 4.9.7."""
-        self.unused("4.9.7")
-
     def found(self, over: HandOver, numbers: Iterable[int]) -> set[int]:
         """Those messages that the broker that is up finds by a key of theirs alone."""
         found = set()
@@ -181,36 +177,6 @@ class RepairTests(SynchronousTestCase):
                         numbers[each.position] = number
         reader.close()
         return numbers
-
-    def test_madeAgain(self) -> None:
-        """Topics that were deleted and made again, one after Java's own stop, one after
-        ours: nothing is wrong with the store, and what was deleted stays away."""
-        over = self.written(signal.SIGTERM, 100)
-        store = over.cluster.store
-        for count, topic in enumerate(corpus.TOPICS[:2], 1):
-            over.start_java()
-            self.make_again(over, topic)
-            if count == 1:
-                # What stands behind the last entry of all is entered again, by Java's,
-                # too.
-                over.driver()(
-                    "createTopic", topic="Last", queues=1, address=over.cluster.address
-                )
-                over.driver().send("p", "Last", b"last")
-            over.java.stop(signal.SIGTERM)
-            rows = self.command("verify", store)
-            self.assertEqual(rows[-1]["faults"], 0)
-            self.assertEqual(self.command("repair", store)[-1]["faults"], 0)
-            over.cluster.broker.start()
-            log = over.cluster.broker.log.read_text()
-            self.assertNotIn("All queues are made again", log)
-            deleted = corpus.TOPICS[:count]
-            self.assertEqual(list(queue_by_queue(over.cluster.names, deleted)), [])
-            others = corpus.TOPICS[count:]
-            rest = list(queue_by_queue(over.cluster.names, others))
-            sent = [corpus.place(number)[0] for number in over.notes.sent]
-            self.assertEqual(len(rest), sum(each in others for each in sent))
-            over.cluster.broker.stop(signal.SIGTERM)
 
     def make_again(self, over: HandOver, topic: str) -> None:
         """The broker that is up deletes a topic, and makes it again."""
@@ -243,6 +209,44 @@ class RepairTests(SynchronousTestCase):
             self.assertNotIn(word, log)
 
     if HEAVY:
+
+        def test_unused_497(self) -> None:
+            """That of 4.9.7."""
+            self.unused("4.9.7")
+
+        def test_madeAgain(self) -> None:
+            """Topics that were deleted and made again, one after Java's own stop, one
+            after ours: nothing is wrong with the store, and what was deleted stays
+            away."""
+            over = self.written(signal.SIGTERM, 100)
+            store = over.cluster.store
+            for count, topic in enumerate(corpus.TOPICS[:2], 1):
+                over.start_java()
+                self.make_again(over, topic)
+                if count == 1:
+                    # What stands behind the last entry of all is entered again, by
+                    # Java's, too.
+                    over.driver()(
+                        "createTopic",
+                        topic="Last",
+                        queues=1,
+                        address=over.cluster.address,
+                    )
+                    over.driver().send("p", "Last", b"last")
+                over.java.stop(signal.SIGTERM)
+                rows = self.command("verify", store)
+                self.assertEqual(rows[-1]["faults"], 0)
+                self.assertEqual(self.command("repair", store)[-1]["faults"], 0)
+                over.cluster.broker.start()
+                log = over.cluster.broker.log.read_text()
+                self.assertNotIn("All queues are made again", log)
+                deleted = corpus.TOPICS[:count]
+                self.assertEqual(list(queue_by_queue(over.cluster.names, deleted)), [])
+                others = corpus.TOPICS[count:]
+                rest = list(queue_by_queue(over.cluster.names, others))
+                sent = [corpus.place(number)[0] for number in over.notes.sent]
+                self.assertEqual(len(rest), sum(each in others for each in sent))
+                over.cluster.broker.stop(signal.SIGTERM)
 
         def test_lostKeys(self) -> None:
             """The Java broker was killed and started again: verify tells exactly the
