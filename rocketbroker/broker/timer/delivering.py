@@ -25,7 +25,7 @@ from rocketbroker.broker.timer.wheel_clock import WheelClock
 from rocketbroker.store.interfaces import IStore
 
 #: How many messages one step delivers, and how many bytes of them: some ms.
-MAX_MESSAGES: Final = 128
+MAX_MESSAGES: Final = 512
 MAX_BYTES: Final = 256 << 10
 
 #: How long delivery rests when something was not taken, in seconds.
@@ -143,10 +143,12 @@ class Delivering:
                 return False
             over = await outlet.put(due, self._wall_ms())
             self._clock.end = max(self._clock.end, outlet.end)
+            if all(over):
+                self._counts.delivered(due)
+                break
             done = [each for each, is_over in zip(due, over, strict=True) if is_over]
             self._counts.delivered(done)
             due = [each for each, is_over in zip(due, over, strict=True) if not is_over]
-            if due:
-                self.failures += 1
-                await self._pauses.rest(REST_SECONDS)
+            self.failures += 1
+            await self._pauses.rest(REST_SECONDS)
         return True

@@ -14,11 +14,10 @@ from __future__ import annotations
 from array import array
 from typing import Final, final
 
-from rocketbroker.broker.messages.timer_messages import key_of, out_ms_of
+from rocketbroker.broker.messages.timer_messages import key_of
 from rocketbroker.broker.timer.outlet import Due
 from rocketbroker.broker.timer.timer_records import TimerRecords
 from rocketbroker.records.properties import find
-from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.timerwheel.log import TimerLog
 from rocketbroker.store.timerwheel.units import DELETE, ROLL
@@ -53,7 +52,6 @@ class DueSlot:
         self._log = log
         self._next = last
         self._begin_ms = begin_ms
-        self._own_ms = b"\x02TIMER_OUT_MS\x01%d\x02" % begin_ms
         self._end_ms = end_ms
         self._positions = array("q")
         self._sizes = array("i")
@@ -67,13 +65,15 @@ class DueSlot:
         @raise OSError: the disk refuses.
         """
         units, self._next = self._log.chain(self._next, MAX_WALKED)
-        for unit in units:
-            if unit.deletes and not unit.rolls:
-                self._deleting.append(len(self._positions))
-            self._positions.append(unit.position)
-            self._sizes.append(unit.size)
-            self._enqueued.append(unit.write_ms)
-            self._magics.append(unit.magic)
+        number = len(self._positions)
+        magics = [unit.magic for unit in units]
+        self._positions.extend([unit.position for unit in units])
+        self._sizes.extend([unit.size for unit in units])
+        self._enqueued.extend([unit.write_ms for unit in units])
+        self._magics.extend(magics)
+        self._deleting.extend(
+            [at for at, magic in enumerate(magics, number) if _deletes(magic)]
+        )
         return self._next >= 0
 
     def is_walk_cold(self) -> bool:
@@ -115,26 +115,29 @@ class DueSlot:
                 break
             position, length = positions.pop(), sizes.pop()
             enqueue_ms, magic = self._enqueued.pop(), self._magics.pop()
-            if magic & (DELETE | ROLL) == DELETE:
+            rolls = bool(magic & ROLL)
+            if magic & DELETE and not rolls:
                 continue
             message = self._records.at(position, length)
-            if message is None or not self._is_its(message, magic):
+            if message is None:
+                self.lost += 1
+                continue
+            out_ms, place = self._records.destiny(message)
+            if not self._is_its(out_ms, rolls):
                 self.lost += 1
             elif not self.deleted or key_of(message.property_bytes) not in self.deleted:
                 size += length
-                place = self._records.place(message)
-                found.append(Due(message, enqueue_ms, bool(magic & ROLL), place))
+                found.append(Due(message, enqueue_ms, rolls, place))
         return found
 
-    def _is_its(self, message: StoredMessage, magic: int) -> bool:
+    def _is_its(self, out_ms: int | None, rolls: bool) -> bool:
         """Whether a message is due with this slot, or later if it rolls. After a power
         failure another one may stand in the place of what a unit of RocketMQ names."""
-        own = message.property_bytes
-        if self._own_ms in own and not magic & ROLL:
-            return True
-        out_ms = out_ms_of(own)
-        if out_ms is None:
+        if out_ms is None or out_ms < self._begin_ms:
             return False
-        if magic & ROLL:
-            return out_ms >= self._begin_ms
-        return self._begin_ms <= out_ms < self._end_ms
+        return rolls or out_ms < self._end_ms
+
+
+def _deletes(magic: int) -> bool:
+    """Whether a unit has no message to be delivered, but a key."""
+    return magic & (DELETE | ROLL) == DELETE

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.broker.messages.timer_messages import NEVER, out_ms_of
+from rocketbroker.broker.messages.timer_messages import NEVER
 from rocketbroker.broker.services import DELIVER_TIMERS, ENTER_TIMERS, Services
 from rocketbroker.broker.timer.already_delivered import copy_key
 from rocketbroker.broker.timer.outlet import Due, StoreOutlet
@@ -197,8 +197,8 @@ class Entering:
             deletes = b"TIMER_DEL_UNIQKEY\x01" in own and (
                 find(own, b"TIMER_DEL_UNIQKEY") is not None
             )
-            place = records.place(message)
-            found.append(Arrived(position, message, place, out_ms_of(own), deletes))
+            out_ms, place = records.destiny(message)
+            found.append(Arrived(position, message, place, out_ms, deletes))
         return found
 
     def _take(self, found: Sequence[Arrived]) -> bool:

@@ -118,16 +118,19 @@ class StoreOutlet:
             self._appended()
             if self._group_commit.synchronous:
                 self._group_commit.flush()
+        end = self.end
         for draft in drafts:
             place = draft.context
-            assert isinstance(place, int)
+            assert type(place) is int
             if draft.status == PUT_OK:
                 over[place] = True
-                self.end = max(self.end, draft.end)
+                if draft.end > end:
+                    end = draft.end
             elif draft.status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
                 over[place] = True
                 words = f"it is too large or malformed: status {draft.status}"
                 self._refuse(due[place].message, words)
+        self.end = end
         return over
 
     def _draft(self, due: Due, now_ms: int, context: int) -> Draft | None:

@@ -2,16 +2,17 @@
 """Messages of the timer topic, read from the commit log one after the other.
 
 Those of one slot, or of one stretch of the topic, often stand side by side. So the log
-is read in blocks, and a message costs a decoding; where it belongs is remembered, as
-topics are few.
+is read in blocks, and a message costs a decoding; when and where it is due is
+remembered, as slots and topics are few.
 """
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, TypeAlias, final
 from zlib import crc32
 
 from rocketbroker.broker.messages.delay_messages import destination
+from rocketbroker.broker.messages.timer_messages import out_ms_of
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.records.properties import find
@@ -21,11 +22,19 @@ from rocketbroker.store.interfaces import IStore
 #: The log is read in blocks of so many bytes.
 _BLOCK: Final = 16 << 10
 
-_REAL_TOPIC: Final = b"\x02REAL_TOPIC\x01"
-_REAL_QUEUE: Final = b"\x02REAL_QID\x01"
+#: What says when and where a message is due; the first of it as it stands behind other
+#: properties.
+_NAMES: Final = (b"TIMER_OUT_MS", b"REAL_TOPIC", b"REAL_QID")
+_OUT_MS: Final = b"\x02TIMER_OUT_MS\x01"
+
+#: The ends of so many properties strings are remembered, and none that is longer.
+_MAX_TAILS: Final = 1024
+_LONGEST_TAIL: Final = 512
 
 #: So many places are remembered.
 _MAX_PLACES: Final = 4096
+
+_Place: TypeAlias = tuple[str, int] | None
 
 
 @final
@@ -36,7 +45,8 @@ class TimerRecords:
         self._store = store
         self._data = b""
         self._begin = 0
-        self._places: dict[tuple[bytes, bytes], tuple[str, int] | None] = {}
+        self._destinies: dict[bytes, tuple[int | None, _Place]] = {}
+        self._places: dict[tuple[bytes | None, bytes | None], _Place] = {}
 
     def at(self, position: int, size: int) -> StoredMessage | None:
         """I{Blocking if cold.} The timer message there; None if there is none."""
@@ -61,27 +71,30 @@ class TimerRecords:
             return None
         return message
 
-    def place(self, message: StoredMessage) -> tuple[str, int] | None:
-        """Topic and queue where a message belongs; None if it does not say so."""
+    def destiny(self, message: StoredMessage) -> tuple[int | None, _Place]:
+        """The time of the slot that a message waits for, and topic and queue where it
+        belongs; None for what it does not say."""
         own = message.property_bytes
-        key = _value(own, _REAL_TOPIC), _value(own, _REAL_QUEUE)
+        # A broker sets the three properties that say so behind the others: what they
+        # are is the same for many.
+        at = own.rfind(_OUT_MS)
+        tail = own[at:] if at >= 0 else b""
+        known = self._destinies.get(tail)
+        if known is None:
+            known = out_ms_of(own), self._place(message)
+            is_all = all(find(tail, name) is not None for name in _NAMES)
+            if is_all and len(tail) <= _LONGEST_TAIL:
+                if len(self._destinies) >= _MAX_TAILS:
+                    self._destinies.clear()
+                self._destinies[tail] = known
+        return known
+
+    def _place(self, message: StoredMessage) -> _Place:
+        own = message.property_bytes
+        key = find(own, b"REAL_TOPIC"), find(own, b"REAL_QID")
         if key in self._places:
             return self._places[key]
         place = destination(message)
         if len(self._places) < _MAX_PLACES:
             self._places[key] = place
         return place
-
-
-def _value(own: bytes, mark: bytes) -> bytes:
-    """As L{find}, for one that stands behind others, as a rule.
-
-    @param mark: the name between its separators.
-    """
-    at = own.rfind(mark)
-    if at >= 0:
-        start = at + len(mark)
-        end = own.find(b"\x02", start)
-        if end > start:
-            return own[start:end]
-    return find(own, mark[1:-1]) or b""

@@ -114,9 +114,10 @@ def decode(data: bytes, start: int = 0) -> Unit | None:
     """The unit that stands there; None if there is none."""
     if len(data) - start < SIZE:
         return None
-    size, *fields, _ = _UNIT.unpack_from(data, start)
-    unit = Unit(*fields)
-    return unit if size == SIZE and unit.magic & ~ALL_BITS == 0 else None
+    fields = _UNIT.unpack_from(data, start)
+    if fields[0] != SIZE or fields[2] & ~ALL_BITS:
+        return None
+    return Unit._make(fields[1:8])
 
 
 def blank(rest: int) -> bytes:
