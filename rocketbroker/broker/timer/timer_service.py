@@ -189,7 +189,7 @@ class TimerService:
         begin = self._services.begin
         deliver = partial(self.delivering.look, self.outlet, DELIVER_TIMERS)
         begin(ENTER_TIMERS, self.entering.look)
-        begin(DELIVER_TIMERS, deliver)
+        begin(DELIVER_TIMERS, deliver, self.delivering.forget)
         begin(FLUSH_TIMERS, self._look)
         begin(COUNT_TIMERS, self.recount.look)
 
@@ -253,6 +253,7 @@ class TimerService:
     def _lead(self) -> None:
         """Begin to deliver where the master was, with all that may not be entered."""
         clock, found = self.clock, self._checkpoint
+        self.delivering.forget()
         if found.state_version or found.version_ms or found.counter:
             clock.queue_offset = min(clock.queue_offset, found.master_queue_offset)
             clock.read_ms = min(clock.floor(found.read_ms), clock.move_write_time())

@@ -147,15 +147,16 @@ class TimerLog:
         file = self._open_files.get_to_read(path, path)
         return file.pread(min(size, start + self.size - position), position - start)
 
-    def chain(self, last: int, most: int) -> tuple[list[Unit], int]:
+    def chain(self, last: int, most: int, behind: int = NONE) -> tuple[list[Unit], int]:
         """I{Blocking if cold.} Up to C{most} units of a chain, the newest first.
 
         @param last: where the newest one is.
+        @param behind: only those that stand behind this place.
         @return: the units; and where the next one is, -1 if there is none. A place
             without a unit ends the chain.
         @raise OSError: the disk refuses.
         """
-        return chain(self.read, self.size, last, most)
+        return chain(self.read, self.size, last, most, behind)
 
     def scan(self, position: int) -> Iterator[tuple[int, bytes]]:
         """I{Blocking.} Whole units from a position on, up to the first place where no
@@ -224,7 +225,11 @@ class TimerLog:
 
 
 def chain(
-    read: Callable[[int, int], bytes], segment_size: int, last: int, most: int
+    read: Callable[[int, int], bytes],
+    segment_size: int,
+    last: int,
+    most: int,
+    behind: int = NONE,
 ) -> tuple[list[Unit], int]:
     """I{Blocking if cold.} See L{TimerLog.chain}.
 
@@ -232,7 +237,7 @@ def chain(
     """
     found: list[Unit] = []
     data, begin = b"", 0
-    while last >= 0 and len(found) < most:
+    while last > behind and len(found) < most:
         if not begin <= last <= begin + len(data) - SIZE:
             segment = last - last % segment_size
             begin = max(segment, last + SIZE - _PART)

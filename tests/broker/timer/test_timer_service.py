@@ -14,7 +14,7 @@ from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, SERVICE_NOT_AVAILABLE
 from rocketbroker.wire.fastjson import loads
 from tests.broker.delays import Refusing
-from tests.broker.rig import WALL_MS, send_ext
+from tests.broker.rig import WALL_MS, Rig, send_ext
 from tests.broker.timer.case import TimerCase
 
 
@@ -130,6 +130,97 @@ class DeliveryTests(TimerCase):
         self.begin(self.rig.disk, self.rig.wall_ms())
         self.pass_by(2)
         self.assertEqual(self.bodies(), [b"%d" % number for number in range(1000)])
+
+
+class AheadTests(TimerCase):
+    """A slot that is read before it is over.
+
+    Few messages are enough for it; they are read two at a time.
+    """
+
+    def begin(self, *args: Any, **settings: Any) -> Rig:
+        """See L{TimerCase.begin}."""
+        rig = super().begin(*args, **settings)
+        self.timers.delivering.least_ahead = 2
+        self.timers.delivering.step_messages = 2
+        return rig
+
+    def is_read(self, seconds: float) -> int:
+        """Let time pass until a slot is read; how many bytes are."""
+        self.pass_by(seconds)
+        ahead = self.timers.delivering._ahead
+        assert ahead is not None
+        return ahead.ready_bytes
+
+    def test_changes(self) -> None:
+        """What comes to it later is delivered, too, and what is taken back then is not,
+        whether it was read or not; nothing is early."""
+        for number in range(5):
+            self.send(5, b"%d" % number, key=f"{number}")
+        self.assertGreater(self.is_read(4), 0)
+        for number in range(5, 8):
+            self.send(1, b"%d" % number, key=f"{number}")
+        for number in (1, 6):
+            self.send(1, key=f"{number}", TIMER_DEL_UNIQKEY=f"T+{number}")
+        self.pass_by(0.9)
+        self.assertEqual(self.bodies(), [])
+        self.pass_by(1)
+        self.assertEqual(self.bodies(), [b"0", b"2", b"3", b"4", b"5", b"7"])
+        self.assertGreaterEqual(min(self.late_ms()), 0)
+        self.assertEqual(self.timers.counts.topics["T"].waiting, 0)
+        self.assertEqual(self.timers.timers.wheel.pending, 0)
+
+    def test_takenBackBefore(self) -> None:
+        """What was taken back before it was read is not delivered."""
+        self.send(5, b"taken", key="1")
+        self.send(5, key="1", TIMER_DEL_UNIQKEY="T+1")
+        for number in range(3):
+            self.send(5, b"%d" % number)
+        self.assertGreater(self.is_read(4), 0)
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), [b"0", b"1", b"2"])
+
+    def test_limit(self) -> None:
+        """No more is read than fits; the rest follows in order."""
+        self.timers.delivering.ahead_bytes = 1000
+        bodies = [b"%d" % number * 400 for number in range(8)]
+        for body in bodies:
+            self.send(5, body)
+        self.assertIn(self.is_read(4), range(1000, 2500))
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), bodies)
+
+    def test_emptied(self) -> None:
+        """A slot that is not what was read any more is read anew."""
+        for number in range(3):
+            self.send(5, b"%d" % number)
+        self.assertGreater(self.is_read(4), 0)
+        wheel = self.timers.timers.wheel
+        wheel.clear(self.rig.wall_ms(), self.rig.wall_ms() + 2000, passed=False)
+        self.send(1, b"new")
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), [b"new"])
+
+    def test_forgotten(self) -> None:
+        """In another role nothing of it counts."""
+        for number in range(3):
+            self.send(5, b"%d" % number)
+        self.assertGreater(self.is_read(4), 0)
+        self.timers.delivering.forget()
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), [b"0", b"1", b"2"])
+
+    def test_killed(self) -> None:
+        """What was read ahead is delivered after a kill, once."""
+        for number in range(3):
+            self.send(5, b"%d" % number)
+        self.assertGreater(self.is_read(4), 0)
+        self.restart()
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), [b"0", b"1", b"2"])
+        self.restart()
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), [b"0", b"1", b"2"])
 
 
 class RestartTests(TimerCase):
