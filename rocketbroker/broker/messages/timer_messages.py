@@ -24,6 +24,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, NamedTuple, final
 
 from rocketbroker.config.store import StoreOptions
@@ -201,12 +202,17 @@ def delivered(
         rest[TIMER_DEQUEUE_MS] = str(dequeue_ms)
         own = encode(rest)
     else:
-        own = joined(
-            own,
-            b"TIMER_ENQUEUE_MS\x01%d\x02TIMER_DEQUEUE_MS\x01%d\x02"
-            % (enqueue_ms, dequeue_ms),
-        )
+        own = joined(own, _waited(enqueue_ms, dequeue_ms))
     return _draft(message, queue, own, context)
+
+
+@lru_cache(maxsize=64)
+def _waited(enqueue_ms: int, dequeue_ms: int) -> bytes:
+    """How a message has waited; it is the same for many that are due together."""
+    return b"TIMER_ENQUEUE_MS\x01%d\x02TIMER_DEQUEUE_MS\x01%d\x02" % (
+        enqueue_ms,
+        dequeue_ms,
+    )
 
 
 def rolled(

@@ -38,6 +38,9 @@ AHEAD_MS: Final = 3000
 MIN_AHEAD: Final = 2000
 MAX_AHEAD: Final = 1_000_000
 
+#: So many ms before its end such a slot is waited for: the next look may be late.
+LAST_MS: Final = 100
+
 #: So many bytes of records are read ahead. In memory they take about three times as
 #: much, until they are delivered.
 MAX_AHEAD_BYTES: Final = 32 << 20
@@ -186,7 +189,10 @@ class Delivering:
         clock, wheel = self._clock, self._clock.timers.wheel
         ms = wheel.next_used(clock.read_ms, clock.read_ms + AHEAD_MS)
         if self._ahead is not None and self._ahead.begin_ms == ms:
-            return None
+            left_ms = ms + clock.timers.precision_ms - self._wall_ms()
+            if left_ms > LAST_MS:
+                return None
+            return self._pauses.begin(self._wait(left_ms, outlet, service))
         self._ahead = None
         slot = wheel.get(ms)
         if slot is None or slot.last < 0:
@@ -208,6 +214,11 @@ class Delivering:
             if not self._goes_on(service) or self._clock.move_write_time() > ms:
                 break
             await self._pauses.run(prepare, slot.is_cold(self.step_messages))
+        await self._deliver(outlet, service)
+
+    async def _wait(self, left_ms: int, outlet: Outlet, service: Service) -> None:
+        """Deliver a slot as soon as it is over."""
+        await self._pauses.rest((left_ms + 1) / 1000)
         await self._deliver(outlet, service)
 
     # Bringing.

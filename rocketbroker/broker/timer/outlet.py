@@ -106,9 +106,17 @@ class StoreOutlet:
             # Someone has to ask again whether there is room; one message is enough.
             due = due[:1]
         drafts = []
-        self._queues.clear()
+        queues = self._queues
+        queues.clear()
+        draft: Draft | None
         for number, each in enumerate(due):
-            draft = self._draft(each, now_ms, number)
+            message, enqueue_ms, rolls, place = each
+            queue = None if rolls or place is None else queues.get(place)
+            if queue is None or _LMQ_NAME in message.property_bytes:
+                draft = self._draft(each, now_ms, number)
+            else:
+                # All but a few.
+                draft = delivered(message, queue, enqueue_ms, now_ms, number)
             if draft is not None:
                 drafts.append(draft)
             else:
@@ -120,16 +128,16 @@ class StoreOutlet:
                 self._group_commit.flush()
         end = self.end
         for draft in drafts:
-            place = draft.context
-            assert type(place) is int
+            at = draft.context
+            assert type(at) is int
             if draft.status == PUT_OK:
-                over[place] = True
+                over[at] = True
                 if draft.end > end:
                     end = draft.end
             elif draft.status in (MESSAGE_ILLEGAL, PROPERTIES_SIZE_EXCEEDED):
-                over[place] = True
+                over[at] = True
                 words = f"it is too large or malformed: status {draft.status}"
-                self._refuse(due[place].message, words)
+                self._refuse(due[at].message, words)
         self.end = end
         return over
 
