@@ -430,6 +430,8 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
                     if frames & entry.unwatched:
                         continue
                 else:
+                    # Its code may be another one.
+                    entry = None
                     connection.frame_received(data[head - 4 : end])
             except Exception as error:
                 connection.hot_failed(data[head - 4 : end], error)

@@ -7,9 +7,11 @@ hand-made one writes the code first::
 
     {"code":310,        three digits and the comma
     {"code":11,"        two digits, the comma and the next key's quote
+    {"code":2000        the first four of six digits
 
 so that one look-up in a dict of bytes replaces parsing. A header that begins otherwise
-goes the general way.
+goes the general way. A code of more than three digits shares its first bytes with
+others: its responder looks at the code first.
 """
 
 from __future__ import annotations
@@ -117,12 +119,18 @@ class ResponderTable:
     ) -> None:
         """Let C{responder} try first when a data connection brings C{code} as JSON.
 
-        @param code: of two or three digits, or the key would not tell it apart.
+        @param code: of two digits or more. With more than three, C{responder} is given
+            others with the same first bytes, too, and has to answer False; only one of
+            these can be hot.
         @param quick: see L{IResponderTable.register_hot}.
         """
-        assert 10 <= code <= 999, f"a hot request code has 2 or 3 digits: {code}"
-        key = b'{"code":%d,"' % code
-        self.hot[key[:KEY_BYTES]] = HotEntry(code, responder, quick)
+        assert code >= 10, f"a hot request code has 2 digits or more: {code}"
+        key = (b'{"code":%d,"' % code)[:KEY_BYTES]
+        before = self.hot.get(key)
+        assert before is None or before.code == code, (
+            f"{before.code} begins like {code}"
+        )
+        self.hot[key] = HotEntry(code, responder, quick)
 
     def limit_waits(self, max_waits: Mapping[int, float]) -> None:
         """Refuse from now on what has waited for so many seconds, by request code."""

@@ -26,17 +26,20 @@ class TableTests(SynchronousTestCase):
 
     def test_hotKeys(self) -> None:
         """A hot responder stands under the first bytes of a header with its code."""
-        for code in (10, 11, 310, 320, 999):
+        for code in (10, 11, 310, 320, 999, 200051):
             table = ResponderTable()
             table.register_hot(code, take)
             header = encode(Command(code, {"a": "b"}))[8:]
             self.assertEqual(list(table.hot), [header[:12]])
 
     def test_hotCodes(self) -> None:
-        """A code whose first bytes do not tell it apart cannot be hot."""
-        for code in (9, 1000):
+        """A code of one digit cannot be hot, nor two that begin alike."""
+        table = ResponderTable()
+        table.register_hot(200051, take)
+        table.register_hot(200051, take)
+        for code in (9, 200053):
             with self.assertRaises(AssertionError):
-                ResponderTable().register_hot(code, take)
+                table.register_hot(code, take)
 
     def test_turns(self) -> None:
         """What hot responders took in a turn counts with the turn's duration."""

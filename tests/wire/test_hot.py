@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.wire.command import JSON, RESPONSE, Command
 from rocketbroker.wire.frames import decode, encode
 from rocketbroker.wire.hot import (
+    ACK_ANSWER,
     MAX_READY_HEADS,
     NOT_READ,
     PULL_ANSWER,
@@ -16,6 +17,7 @@ from rocketbroker.wire.hot import (
     SendHeader,
     frame_of,
     quoted,
+    read_ack,
     read_pull,
     read_send,
     send_answer_start,
@@ -252,3 +254,32 @@ class AnswerTests(SynchronousTestCase):
         answer = decode(frame_of(SEND_ANSWER % (start, 1, 2, b"U", 3))[4:])
         assert answer.ext is not None
         self.assertEqual(answer.ext["MSG_REGION"], "r" * MAX_READY_HEADS)
+
+
+class AckTests(SynchronousTestCase):
+    """Headers of 200051."""
+
+    def test_fields(self) -> None:
+        """Each field is read, numbers from their text; others are left out."""
+        ext = {
+            "consumerGroup": "G",
+            "topic": "T",
+            "queueId": "3",
+            "extraInfo": "0 1 2 3 0 b 3 9",
+            "offset": "9",
+            "bname": "b",
+        }
+        read = read_ack(header_of(Command(200051, ext, opaque=-5)))
+        fields = read.extFields
+        self.assertEqual((read.opaque, read.flag), (-5, 0))
+        self.assertEqual((fields.consumerGroup, fields.topic), ("G", "T"))
+        self.assertEqual((fields.queueId, fields.offset), (3, 9))
+        self.assertEqual(fields.extraInfo, "0 1 2 3 0 b 3 9")
+        del ext["offset"]
+        with self.assertRaises(NOT_READ):
+            read_ack(header_of(Command(200051, ext)))
+
+    def test_answer(self) -> None:
+        """The template is what the general encoder makes."""
+        command = Command(0, opaque=-5, flag=RESPONSE)
+        self.assertEqual(frame_of(ACK_ANSWER % -5), encode(command, JSON))

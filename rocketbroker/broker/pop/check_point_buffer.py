@@ -98,6 +98,11 @@ class CheckPointBuffer:
             and point.key not in self._waiting
         )
 
+    def stays(self, key: Key) -> bool:
+        """Whether acknowledgements may find a check point here."""
+        held = self._waiting.get(key)
+        return held is not None and held.stays
+
     def ack(self, key: Key, offsets: Sequence[int]) -> bool:
         """Acknowledge messages of a check point in memory.
 

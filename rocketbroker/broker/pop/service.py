@@ -6,7 +6,8 @@
   - L{pop_polling}: those that wait. L{notification}: requests 200054 and 200055.
   - L{progress}: how far groups are. L{check_point_buffer}: check points in memory.
   - L{revive_log}: check points and acknowledgements on their way into the log.
-  - L{ack}, L{invisible_time}: requests 200051, 200151, 200053.
+  - L{ack}, L{invisible_time}: requests 200051, 200151, 200053. L{hot_acks}: most of
+    the first.
   - L{revive}, L{revive_queue}: what was not acknowledged is given out again.
   - L{order_info}: consumption in order. L{retry_topics}: where messages go then.
   - L{peek}: request 200052.
@@ -31,6 +32,7 @@ from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.ack import Acknowledging
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
+from rocketbroker.broker.pop.hot_acks import HotAcks
 from rocketbroker.broker.pop.invisible_time import InvisibleTimes
 from rocketbroker.broker.pop.notification import Notifications
 from rocketbroker.broker.pop.order_info import OrderInfo
@@ -71,7 +73,8 @@ class Pops:
     @ivar pops: the pops that wait. C{notified}: the notifications.
     @ivar buffer: check points in memory.
     @ivar log: writes check points and acknowledgements.
-    @ivar popping: answers pops. C{acks}: answers acknowledgements.
+    @ivar popping: answers pops. C{acks}: answers acknowledgements. C{hot_acks}: most of
+        those of single messages.
     @ivar revive: gives out again.
     @ivar scans: how many looks at check points in memory took how long, by class of
         L{SCAN_BOUNDS}. C{scan_ms}: how long all of them.
@@ -187,6 +190,9 @@ class Pops:
             self._options,
             self._wall_ms,
         )
+        self.hot_acks = HotAcks(
+            self.acks, self.buffer, self.log, self._batcher, self._options
+        )
         self.invisible_times = InvisibleTimes(
             self.acks,
             self._offsets,
@@ -260,6 +266,7 @@ class Pops:
             self._taking,
             self.popping,
             self.acks,
+            self.hot_acks,
             self.revive,
         ):
             part.configure(settings)
@@ -273,6 +280,7 @@ class Pops:
     def register(self, table: IResponderTable) -> None:
         """Answer on either port."""
         self.acks.register(table)
+        self.hot_acks.register(table)
         self.invisible_times.register(table)
         table.register(RequestCode.POP_ROLLBACK, self.roll_back)
 

@@ -245,6 +245,7 @@ class AppendBatcher:
         @param seconds: monotonic time.
         """
         self.drafts: list[Draft] = []
+        self._gatherers: list[Callable[[], None]] = []
         self.refused = dict.fromkeys(REASONS, 0)
         self.failed = 0
         self.put_times = StoreLatency()
@@ -267,6 +268,10 @@ class AppendBatcher:
         self.is_slave = settings.store.is_slave
         #: For remarks.
         self._max_bytes = settings.store.max_message_size
+
+    def before_flush(self, gather: Callable[[], None]) -> None:
+        """Call C{gather} before each append, to add what it has made of a turn."""
+        self._gatherers.append(gather)
 
     def is_full(self) -> bool:
         """Whether no other send may be taken now."""
@@ -312,6 +317,8 @@ class AppendBatcher:
 
     def flush(self) -> None:
         """Append all drafts; answer those that need not wait."""
+        for gather in self._gatherers:
+            gather()
         drafts = self.drafts
         if not drafts:
             return
