@@ -15,7 +15,6 @@ DAYS = 259_200
 #: How many timers there are; in its large form one for each second.
 COUNT = DAYS - 1 if HEAVY else 300
 
-
 #: How many are due in the same second.
 CROWD = 100_000 if HEAVY else 2000
 
@@ -52,7 +51,6 @@ class WeekTests(TimerCase):
         self.begin(mappedFileSizeCommitLog=str(64 << 20))
         self.put(seconds)
         self.pass_by(1, 0.1)
-        delivered = self.timers.counts
         for number, second in enumerate(seconds):
             left = second - self.rig.clock.seconds() - self.began
             if left > 1:
@@ -61,14 +59,11 @@ class WeekTests(TimerCase):
                 self.rig.clock.advance(0.4)
             left = second - self.rig.clock.seconds() - self.began
             self.rig.clock.advance(max(0.0, left - 0.01))
-            before = delivered.topics["T"].waiting
             self.rig.clock.advance(0.02)
             self.rig.clock.advance(0.1)
-            self.assertLess(delivered.topics["T"].waiting, before, f"{second}")
             if number == COUNT // 2:
                 self.began += self.rig.clock.seconds()
                 self.restart(mappedFileSizeCommitLog=str(64 << 20))
-                delivered = self.timers.counts
                 self.pass_by(0.2)
         found = self.rig.records()
         self.assertEqual(len(found), COUNT)
