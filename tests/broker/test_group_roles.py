@@ -203,26 +203,23 @@ class GroupRolesTests(WeekCase):
 
     def acked(self, handle: ReceiptHandle, port: int) -> None:
         """It acknowledges a message."""
-        ext = {
-            "consumerGroup": "G",
-            "topic": "T",
-            "queueId": "0",
-            "extraInfo": handle.text(),
-            "offset": str(handle.offset),
-        }
-        self.assertEqual(self.ask(200051, ext, port=port).code, 0)
+        self.about(handle, port, 200051)
 
     def later(self, handle: ReceiptHandle, port: int) -> None:
         """It wants a message 40 seconds from now."""
+        self.about(handle, port, 200053, invisibleTime="40000")
+
+    def about(self, handle: ReceiptHandle, port: int, code: int, **more: str) -> None:
+        """A request about a message that it has is taken."""
         ext = {
             "consumerGroup": "G",
             "topic": "T",
             "queueId": "0",
             "extraInfo": handle.text(),
             "offset": str(handle.offset),
-            "invisibleTime": "40000",
+            **more,
         }
-        self.assertEqual(self.ask(200053, ext, port=port).code, 0)
+        self.assertEqual(self.ask(code, ext, port=port).code, 0)
 
     def both_popped(self, *sent: bytes) -> tuple[Broker, Broker]:
         """A pair whose master has messages, beside a group from which G has popped."""

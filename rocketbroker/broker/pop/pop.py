@@ -219,7 +219,8 @@ class Popping:
             if self._store.is_cold(queue, offset):
                 self._read_cold(pop, place, line, queue, offset)
                 return
-            self._took(pop, place, line, *self._read(pop, queue, offset))
+            found = self._read(pop, queue, offset)
+            self._taking.take(pop, place, line, *found, self._stored)
         pop.is_read = True
         self._finish(pop)
 
@@ -302,7 +303,7 @@ class Popping:
             elif pop.connection.closed:
                 return
             else:
-                self._took(pop, place, line, *found)
+                self._taking.take(pop, place, line, *found, self._stored)
             self._go_on(pop)
 
         def ended(found: tuple[int, int, ReadResult] | Failure) -> None:
@@ -313,18 +314,6 @@ class Popping:
 
     def _unexpected(self, failure: Failure) -> None:
         self._log.failure("A pop could not be answered.", failure=failure)
-
-    def _took(
-        self,
-        pop: Pop,
-        place: Place,
-        line: Line,
-        asked: int,
-        start: int,
-        result: ReadResult,
-    ) -> None:
-        """What was read of a queue belongs to the pop."""
-        self._taking.take(pop, place, line, asked, start, result, self._stored)
 
     # The answer.
 

@@ -242,7 +242,6 @@ class AppendBatcher:
         """
         @param appended: called after each append.
         @param seconds: monotonic time.
-        @param seconds: monotonic time.
         """
         self.drafts: list[Draft] = []
         self._gatherers: list[Callable[[], None]] = []
