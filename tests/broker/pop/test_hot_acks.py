@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.wire.codes import RequestCode, ResponseCode
-from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
+from rocketbroker.wire.command import JSON, ONEWAY, RESPONSE, Command
+from rocketbroker.wire.frames import encode
 from tests.broker.pop.pops import ACK, PopCase, handles
 
 
@@ -143,10 +144,22 @@ class HotAckTests(PopCase):
         )
 
     def test_otherCodes(self) -> None:
-        """Requests whose codes begin with the same digits are not its own."""
+        """Requests whose codes begin with the same digits are not its own, even with
+        all its fields."""
         (entry,) = [e for e in self.rig.table.hot.values() if e.code == ACK]
+        (handle,) = self.popped_handles("a")
+        fields = {
+            "consumerGroup": "G",
+            "topic": "T",
+            "queueId": "0",
+            "extraInfo": handle.text(),
+            "offset": str(handle.offset),
+            "invisibleTime": "60000",
+        }
         for code in (RequestCode.POP_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME):
-            header = b'{"code":%d,"extFields":{' % code
+            frame = encode(Command(code, fields, opaque=1), JSON)
+            header = frame[8:]
+            self.assertTrue(header.startswith(b'{"code":2000'))
             self.assertFalse(entry.responder(self.rig.connection, header, b""))
         self.assert_general([])
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import attrs
 
+from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.topics import TopicConfigAndQueueMapping
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.command import JSON, Command
 from rocketbroker.wire.fastjson import loads
 from rocketbroker.wire.fields import object_of
+from rocketbroker.wire.frames import encode
 from tests.broker.rig import pull_ext, send_ext
 from tests.broker.statictopics.pair import A, B, PairCase, item
 
@@ -61,7 +63,7 @@ class MappedRequestTests(PairCase):
         self.assertEqual(answer.ext, {"offset": "1"})
 
     def test_otherTopics(self) -> None:
-        """Topics beside a static one are served as ever, by the hot way too."""
+        """Topics beside a static one are served as ever."""
         self.ask(310, send_ext("U", d="1"), b"x")
         answers = [self.ask(310, send_ext("U"), b"x") for _ in range(3)]
         self.assertEqual([answer.code for answer in answers], [0, 0, 0])
@@ -69,6 +71,21 @@ class MappedRequestTests(PairCase):
         sending = self.brokers["a"].sending
         self.assertEqual(self.brokers["a"].mapped_requests.mapped, 0)
         self.assertEqual(sending.hot_sends + sending.general_sends, 4)
+
+    def test_hotSends(self) -> None:
+        """The hot way takes none of its sends, also when its physical queue is known
+        there: they would get to the queue of that number."""
+        self.sent(B, 2, queue_id=1)
+        table = self.brokers["b"].main
+        (entry,) = [one for one in table.hot.values() if one.code == 310]
+        connection = RecordedConnection(b"\x0a\0\0\2", 4711)
+        taken = {}
+        for topic in ("T", "U"):
+            ext = send_ext(topic, 0)
+            self.ask(310, {**ext, "lo": "false"}, b"x", B)
+            header = encode(Command(310, ext, opaque=1), JSON)[8:]
+            taken[topic] = entry.responder(connection, header, b"x")
+        self.assertEqual(taken, {"T": False, "U": True})
 
     def test_move(self) -> None:
         """After a move the queue goes on at the other broker, from a higher offset; a

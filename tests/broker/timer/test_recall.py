@@ -15,6 +15,9 @@ from rocketbroker.wire.command import Command
 from tests.broker.rig import WALL_MS
 from tests.broker.timer.case import TimerCase
 
+#: More than one step enters.
+MANY = 3000
+
 
 class RecallTests(TimerCase):
     """A message that is taken back."""
@@ -69,6 +72,17 @@ class RecallTests(TimerCase):
         self.recall(handle)
         self.restart(seconds=7, recallMessageEnable="true")
         self.pass_by(2)
+        self.assertEqual(self.bodies(), [])
+
+    def test_muchNotEntered(self) -> None:
+        """So it is if more has to be entered before it than a look takes."""
+        handle = self.handle(5)
+        self.pass_by(1)
+        for _ in range(MANY):
+            self.send(600)
+        self.recall(handle)
+        self.restart(seconds=7, recallMessageEnable="true")
+        self.pass_by(4)
         self.assertEqual(self.bodies(), [])
 
     def test_restart(self) -> None:

@@ -76,6 +76,25 @@ class RecountTests(TimerCase):
         self.pass_by(1)
         self.assertEqual((self.waiting(), self.waiting("gone")), (8, 0))
 
+    def test_sameHash(self) -> None:
+        """Topics whose hashes are the same, in Java's way, are left as they are."""
+        self.at_night(5)
+        for topic in ("Aa", "BB", "C"):
+            self.timers.counts.change(topic, 5)
+        self.timers.recount.look()
+        self.pass_by(1)
+        waiting = [self.waiting(topic) for topic in ("Aa", "BB", "C")]
+        self.assertEqual(waiting, [5, 5, 0])
+
+    def test_notNow(self) -> None:
+        """Nothing is counted before the hour, or while a slot is being delivered."""
+        self.assertIsNone(self.timers.recount.look())
+        self.at_night(5)
+        self.timers.clock.begin_slot()
+        self.assertIsNone(self.timers.recount.look())
+        self.timers.clock.end_slot()
+        self.assertIsNotNone(self.timers.recount.look())
+
     def test_off(self) -> None:
         """It can be switched off."""
         self.at_night(5, timerEnableCheckMetrics="false")

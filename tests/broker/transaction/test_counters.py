@@ -33,11 +33,18 @@ class CountsTests(TransactionCase):
         content = self.rig.disk.read(PATH)
         self.assertIn(b'"transactionCount":{"T":{"count":2,"timeStamp":17000', content)
         self.assertIn(b'"dataVersion":{', content)
-        self.assertEqual(self.counts().topics["T"].open, 2)
+        again = self.counts()
+        self.assertEqual(again.topics["T"].open, 2)
+        again.begin({"T": 3})
+        again.save()
+        self.assertIn(b'"counter":2', self.rig.disk.read(PATH))
 
     def test_nonsense(self) -> None:
         """What makes no sense in it is left out."""
-        content = b'{"transactionCount":{"A":{"count":-1},"B":3,"C":{"count":"4"}}}'
+        content = (
+            b'{"transactionCount":{"A":{"count":-1},"B":3,"C":{"count":"4"},'
+            b'"D":{"count":4611686018427387904}}}'
+        )
         file = self.rig.disk.open(PATH, create=True)
         file.truncate(0)
         file.pwrite(content, 0)
