@@ -289,8 +289,10 @@ class Tool:
         self.java("producer", name=f"P-{name}", group=f"P{suffix}", **words)
         for number in range(3):
             self.java.send(f"P-{name}", read, b"x%d" % number)
-        # It gets all of them by its first pull: later ones would bring its offset.
+        # It gets all of them by its first pull. The next would bring the offset of what
+        # it has handled until then: it comes when that is all.
         visible(side, read, 3)
+        words["pullIntervalMs"] = 5_000
         self.java("consumer", name=name, group=group, topic=read, **words)
         assert len(self.java.received(name, 3)) == 3
         # The member would do that within ten seconds, or twenty.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from rocketbroker.wire.command import BINARY, Command
@@ -221,22 +222,21 @@ def tables(side: Side) -> None:
 
 def figures(side: Side) -> None:
     """What was counted of L{tables} in the last minute; tools ask for it."""
-    for name, key in (
-        ("TOPIC_PUT_NUMS", "ToolT"),
-        ("TOPIC_PUT_SIZE", "ToolT"),
-        ("GROUP_GET_NUMS", "ToolT@ToolG"),
-        ("GROUP_GET_SIZE", "ToolT@ToolG"),
-        ("SNDBCK_PUT_NUMS", "ToolT@ToolG"),
+    for name, key, whole in (
+        ("TOPIC_PUT_NUMS", "ToolT", 3),
+        ("TOPIC_PUT_SIZE", "ToolT", 531),
+        ("GROUP_GET_NUMS", "ToolT@ToolG", 5),
+        ("GROUP_GET_SIZE", "ToolT@ToolG", 885),
+        ("SNDBCK_PUT_NUMS", "ToolT@ToolG", 1),
     ):
         ext = of(statsName=name, statsKey=key)
-        side.until(
-            lambda answer: (
-                answer.code == 0 and value_of(answer)["statsMinute"]["sum"] > 0
-            ),
-            315,
-            **ext,
-        )
+        side.until(partial(has_counted, whole), 315, **ext)
         side.ask(name, 315, ext)
+
+
+def has_counted(whole: int, answer: Command) -> bool:
+    """Whether that is the sum of the last minute; a sample may be taken between two."""
+    return answer.code == 0 and value_of(answer)["statsMinute"]["sum"] == whole
 
 
 def value_of(answered: Command) -> Any:

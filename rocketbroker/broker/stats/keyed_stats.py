@@ -125,12 +125,28 @@ class KeyedStats:
         }
 
     def find(self, name: str, key: str) -> dict[str, Window] | None:
-        """The windows of one statistic, by the names of the views; None without it."""
+        """The windows of one statistic, by the names of the views; None without it.
+
+        They are 0 until the first look after something was counted.
+        """
         kind, column = NAMES.get(name, ("", 0))
         items = self._items.get(kind)
-        if items is None or key not in items:
+        if items is None or not (key in items or self._is_counted(kind, key)):
             return None
         return {view.name: items.window(key, view, column) for view in VIEWS}
+
+    def _is_counted(self, kind: str, key: str) -> bool:
+        """Whether something was counted for a key that is not of a level."""
+        topic, _, group = key.partition("@")
+        sends = (each for each in self._sends.counters() if each.messages)
+        if kind == TOPIC:
+            return any(each.topic == key for each in sends)
+        pulls = (each for each in self._pulls.counters() if each.messages)
+        if kind == GROUP:
+            return any((each.topic, each.group) == (topic, group) for each in pulls)
+        if kind == SENT_BACK:
+            return (group, topic) in self._sent_back
+        return key == self.cluster and (any(sends) or any(pulls))
 
     def minute(self, name: str, key: str) -> Window:
         """The last minute of one statistic."""

@@ -55,6 +55,21 @@ class KeyedStatsTests(SynchronousTestCase):
         self.assertIsNone(self.stats.find("BROKER_PUT_NUMS", "cluster-a"))
         self.assertIsNone(self.stats.find("NO_SUCH_NAME", "T"))
 
+    def test_notLookedAt(self) -> None:
+        """What was counted a moment ago is known, and 0."""
+        self.send()
+        self.rig.ask(11, pull_ext())
+        for name, key in (
+            ("TOPIC_PUT_NUMS", "T"),
+            ("GROUP_GET_NUMS", "T@G"),
+            ("BROKER_PUT_NUMS", "cluster-a"),
+        ):
+            found = self.stats.find(name, key)
+            assert found is not None, name
+            self.assertEqual({view.sum for view in found.values()}, {0})
+        self.assertIsNone(self.stats.find("GROUP_GET_NUMS", "T@H"))
+        self.assertIsNone(self.stats.find("SNDBCK_PUT_NUMS", "T@G"))
+
     def test_sends(self) -> None:
         """The queues of a topic are added up; a batch is one time."""
         self.send(queue_id=1)

@@ -291,6 +291,7 @@ public final class Driver {
         consumer.setNamesrvAddr(names(c));
         consumer.setInstanceName(c.containsKey("instance") ? c.getString("instance") : "consumer" + instances++);
         if (c.containsKey("pollMs")) consumer.setPollNameServerInterval(c.getIntValue("pollMs"));
+        if (c.containsKey("pullIntervalMs")) consumer.setPullInterval(c.getLongValue("pullIntervalMs"));
         if (c.containsKey("heartbeatMs")) consumer.setHeartbeatBrokerInterval(c.getIntValue("heartbeatMs"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         if (c.containsKey("model")) setModel(consumer, c.getString("model"));
