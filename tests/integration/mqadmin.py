@@ -39,6 +39,8 @@ PLAIN: Final = [
     for pattern, instead in (
         (r"(?m)^\s+(?:at |\.\.\. \d).*(?:\n|$)", ""),
         (r"(?m)^For more information.*(?:\n|$)", ""),
+        # A producer of a command that was interrupted.
+        (r"(?m)^producer group \(1[5-9]\d{11}\).*(?:\n|$)", ""),
         (r"(request type \d+) \([A-Z_]+\)", r"\1"),
         (r"(?<=commitLogDiskRatio_)\S+", "{store}"),
         (r"(?m)(?<= true)\s+\d+$", " {ms}"),
