@@ -2,25 +2,29 @@
 """Server CPU per message: ours, the Java broker's and a yardstick in C, in one run.
 
     python3 scripts/benchmark.py --kit KIT [--rounds 3] [--seconds 3] [--no-java]
+                                 [--docs FOLDER] [LOAD ...]
 
 KIT is a kit.py that runs the Java servers, a load generator (`load`) and the C
 yardstick (`limit`, a server that only stores sends). The machine's speed changes from
-hour to hour, so each round measures all of them, one after the other, and the best
-round of each counts; what is worth reading are the ratios. With every feature on,
-metrics too.
+hour to hour, so each round measures all of them, one after the other, and the median of
+the rounds counts; what is worth reading are the ratios. With every feature on, metrics
+too. A LOAD is the begin of a name of C{scripts/benchmark_loads.py}; without one all are
+measured.
+
+With --docs, FOLDER gets the table and a picture of the ratios: C{performance.rst},
+between its two marks, and C{performance.svg}.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -30,120 +34,125 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
+from scripts.benchmark_loads import LOADS, Bench, Load, Sample, family
+from scripts.benchmark_report import Row, svg, table, written
+from scripts.kit import Kit
+from scripts.scale_load import memory
 from tests.integration.servers import Cluster, free_base
 
-SEND = ["-m", "send", "-b", "128"]
-
-#: Name, options of the load generator, and the bar as a multiple of the yardstick at
-#: the load named last; None: no bar.
-LOADS: list[tuple[str, list[str], float | None, str]] = [
-    ("send 8x32", [*SEND, "-c", "8", "-w", "32"], 7.0, "send 8x32"),
-    ("send 64x1", [*SEND, "-c", "64", "-w", "1"], 3.3, "send 64x1"),
-    ("batch", "-m batch -n 32 -c 4 -w 8 -b 128".split(), None, "send 8x32"),
-    ("pull", "-m pull -n 32 -c 4 -w 4 -M 50000".split(), 0.6, "send 8x32"),
-]
-
-
-class Kit:
-    """The tools that are not ours."""
-
-    def __init__(self, path: str, seconds: float) -> None:
-        self._command = [sys.executable, path]
-        self._seconds = str(seconds)
-
-    @contextlib.contextmanager
-    def serving(self, *words: str) -> Iterator[int]:
-        """One server of the kit; its process number."""
-        process = subprocess.Popen(
-            [*self._command, *words], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        try:
-            yield int(process.stdout.readline().split()[1])
-        finally:
-            subprocess.run(["pkill", "-P", str(process.pid)], check=False)
-            process.terminate()
-            process.wait(60)
-
-    def load(self, port: int, pid: int, words: list[str]) -> float:
-        """Microseconds of the server's CPU per message under one load."""
-        return float(self.figures(port, [pid], words)["server_us_per_message"])
-
-    def figures(
-        self, port: int, pids: Iterable[int], words: list[str]
-    ) -> dict[str, Any]:
-        """All that is printed of one load.
-
-        @param pids: the processes whose CPU counts.
-        """
-        done = subprocess.run(
-            [*self._command, "load", "-p", str(port), *words]
-            + ["-P", ",".join(map(str, pids)), "-t", self._seconds, "-W", "1"],
-            capture_output=True,
-            text=True,
-        )
-        try:
-            found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-        except (IndexError, ValueError):
-            sys.exit(f"load {' '.join(words)}: {done.stderr.strip()[-300:]}")
-        return found
+#: A server of the kit that bears only sends.
+YARDSTICK = "C"
 
 
 @contextlib.contextmanager
-def servers(kit: Kit, with_java: bool) -> Iterator[dict[str, tuple[int, int]]]:
-    """All that is measured: name to port and process."""
+def servers(
+    kit: Kit, seconds: float, flush: str, with_java: bool
+) -> Iterator[dict[str, Bench]]:
+    """All that is measured."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        cluster = Cluster().start()
+        cluster = Cluster(flushDiskType=flush, enablePropertyFilter=True).start()
         stack.callback(cluster.stop)
         assert cluster.broker.process is not None
-        found = {"rocketbroker": (cluster.broker.port, cluster.broker.process.pid)}
-        port = free_base()
-        Path(folder, "c").mkdir()
-        pid = stack.enter_context(kit.serving("limit", f"{folder}/c", str(port)))
-        found["C"] = (port, pid)
+        found = {"ours": (cluster.broker.port, cluster.broker.process.pid)}
+        if flush == "ASYNC_FLUSH":
+            port = free_base()
+            Path(folder, "c").mkdir()
+            pid = stack.enter_context(kit.serving("limit", f"{folder}/c", str(port)))
+            found[YARDSTICK] = (port, pid)
         if with_java:
             port = free_base()
-            words = ["namesrv", f"--port={port}"]
-            stack.enter_context(kit.serving(*words))
+            words = [f"--port={port}", f"--home={folder}/names"]
+            stack.enter_context(kit.serving("namesrv", *words))
             words = ["broker", f"--namesrv=127.0.0.1:{port}", f"--port={port + 10}"]
-            words += [f"--store={folder}/java", "--heap=1g"]
-            words += ["-s", "autoCreateTopicEnable=true"]
+            words += [f"--store={folder}/java", "--heap=1g", "-s", "brokerName=java"]
+            words += [
+                "-s",
+                "autoCreateTopicEnable=true",
+                "-s",
+                f"flushDiskType={flush}",
+            ]
+            words += ["-s", "enablePropertyFilter=true"]
             found["Java"] = (port + 10, stack.enter_context(kit.serving(*words)))
-        yield found
+        yield {
+            name: Bench(kit, seconds, port, pid) for name, (port, pid) in found.items()
+        }
+
+
+def measured(
+    loads: list[Load], found: dict[str, Bench], rounds: int
+) -> Iterator[tuple[str, str, Sample]]:
+    """The medians of all loads, by their names and the servers'."""
+    samples: dict[tuple[str, str], list[Sample]] = {}
+    for number in range(rounds):
+        for load in loads:
+            for server, bench in found.items():
+                if server == YARDSTICK and load.against != load.name:
+                    continue
+                if load.prepare is not None and number == 0:
+                    load.prepare(bench)
+                one = load.measure(bench)
+                samples.setdefault((load.name, server), []).append(one)
+                words = f"round {number + 1} {load.name} {server}"
+                print(f"{words}: {one.cost:.2f} us, {one.rate:,.0f}/s", flush=True)
+    for (name, server), several in samples.items():
+        cost, rate = (
+            statistics.median(values)
+            for values in zip(
+                *((each.cost, each.rate) for each in several), strict=True
+            )
+        )
+        p50, p99, p999 = map(
+            statistics.median, zip(*(s.latencies for s in several), strict=True)
+        )
+        yield name, server, Sample(cost, rate, (p50, p99, p999))
 
 
 def main() -> int:
     """Measure in rounds, print a table, judge."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--kit", required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--no-java", action="store_true")
+    parser.add_argument("--docs", type=Path)
+    parser.add_argument("loads", nargs="*", metavar="LOAD", default=[""])
     words = parser.parse_args()
     kit = Kit(words.kit, words.seconds)
-    best: dict[tuple[str, str], float] = {}
-    with servers(kit, not words.no_java) as found:
-        for number in range(words.rounds):
-            for name, options, _, _ in LOADS:
-                for server, (port, pid) in found.items():
-                    if server == "C" and not name.startswith("send"):
-                        continue
-                    cost = kit.load(port, pid, options)
-                    key = (server, name)
-                    best[key] = min(cost, best.get(key, cost))
-                    print(f"round {number + 1} {name} {server}: {cost:.2f} us")
-    good = True
-    print(f"\n{'us of server CPU a message':28}{'ours':>8}{'Java':>8}{'C':>8}", end="")
-    print(f"{'ours/C':>9}{'bar':>6}{'Java/ours':>11}")
-    for name, _, bar, against in LOADS:
-        ours, c = best["rocketbroker", name], best["C", against]
-        java = best.get(("Java", name), float("nan"))
-        good = good and (bar is None or ours <= bar * c)
-        print(f"{name:28}{ours:8.2f}{java:8.2f}{c:8.2f}{ours / c:9.2f}", end="")
-        print(f"{bar or '':>6}{java / ours:11.1f}")
-    return 0 if good else 1
+    chosen = [load for load in LOADS if load.name.startswith(tuple(words.loads))]
+    needed = {load.against for load in chosen}
+    found: dict[tuple[str, str], Sample] = {}
+    held: dict[str, float] = {}
+    for flush in dict.fromkeys(load.server for load in chosen):
+        loads = [
+            load
+            for load in LOADS
+            if load.server == flush and (load in chosen or load.name in needed)
+        ]
+        with servers(kit, words.seconds, flush, not words.no_java) as benches:
+            for name, server, one in measured(loads, benches, words.rounds):
+                found[name, server] = one
+            for server, bench in benches.items():
+                held[f"{server}, {flush}"] = sum(map(memory, family(bench.pid)))
+    rows = [
+        Row(
+            load.name,
+            found[load.name, "ours"],
+            found.get((load.name, "Java")),
+            found.get((load.against, YARDSTICK)),
+            load.bar,
+        )
+        for load in chosen
+    ]
+    print("", *table(rows, held), sep="\n")
+    if words.docs is not None:
+        (words.docs / "performance.svg").write_text(svg(rows))
+        page = words.docs / "performance.rst"
+        page.write_text(written(page.read_text(), table(rows, held)))
+    return sum(row.is_missed for row in rows)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from rocketbroker.blocking.messages import Message, SendResult
 from rocketbroker.blocking.pipeline import Limits, Pipeline
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from scripts.benchmark import Kit
 from scripts.export_speed_parts import (
     PROCESSES,
     QUEUES,
@@ -27,6 +26,7 @@ from scripts.export_speed_parts import (
     copy_task,
     letters,
 )
+from scripts.kit import Kit
 from scripts.scale_load import Figure, cpu
 from tests.integration.servers import Cluster, free_base
 

@@ -55,7 +55,7 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
-from scripts.benchmark import Kit
+from scripts.kit import Kit
 from scripts.overload_load import (
     BODY_BYTES,
     QUEUES,

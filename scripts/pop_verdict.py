@@ -246,11 +246,26 @@ class Verdict:
             if part in notes.acked and notes.acked[part] < self._due_ms(part)
         ]
         if first and not in_time:
-            yield "was never acknowledged in time"
+            life = "; ".join(self._life(body, levels))
+            yield f"was never acknowledged in time: {life}"
         elif first:
             acked_ms = min(in_time)
             back = [got for got in self._got[body] if got.part.pop_ms > acked_ms]
             counts["acknowledged in time, and came back"] += bool(back)
+
+    def _life(
+        self, body: bytes, levels: dict[int, list[StoredMessage]]
+    ) -> Iterator[str]:
+        """All that is known of a message, its copies and their parts."""
+        for level, copies in sorted(levels.items()):
+            for copy in copies:
+                place = f"{copy.topic}:{copy.queue_id}:{copy.queue_offset}"
+                yield f"level {level} at {place} stored {copy.store_ms}"
+                yield from (
+                    f"{part} due {due_ms}, acknowledged {self._notes.acked.get(part)}"
+                    for part, due_ms in self._parts_of(copy).items()
+                )
+        yield f"got {self._got[body]}; lives {self._lives[-3:]}"
 
     def _due_ms(self, part: Part) -> int:
         """When a part comes again; of one that was acknowledged in memory it is not

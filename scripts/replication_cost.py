@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from scripts.benchmark import SEND, Kit
+from scripts.kit import SEND, Kit
 from scripts.scale_load import Figure, wait_for
 from tests.integration.pair import OURS, Group
 from tests.integration.servers import PATIENT, free_base

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
-from scripts.benchmark import Kit
+from scripts.kit import Kit
 from scripts.scale_load import (
     Beside,
     Figure,

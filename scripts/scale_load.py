@@ -27,7 +27,7 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import MAX_BYTES, encode
-from scripts.benchmark import Kit
+from scripts.kit import Kit
 from tests.integration.servers import READY_SECONDS, Cluster, free_base
 
 #: A light client sends so often, in seconds.

@@ -41,7 +41,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
-from scripts.benchmark import Kit
+from scripts.kit import Kit
 from tests.integration.javaclient import VERSIONS, JavaClient
 from tests.integration.observed import SCENARIOS
 from tests.integration.servers import READY_SECONDS, Cluster, free_base
