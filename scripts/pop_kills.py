@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.errors import TopicNotExist
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -38,7 +39,15 @@ from scripts.pop_verdict import (
     Part,
     Verdict,
 )
-from scripts.scale_load import NO_ANSWER, Beside, Figure, Peer, Stopped, send_ext
+from scripts.scale_load import (
+    NO_ANSWER,
+    Beside,
+    Figure,
+    Peer,
+    Stopped,
+    send_ext,
+    wait_for,
+)
 from tests.broker.pop.pops import handles, messages
 from tests.integration.handover import HandOver
 from tests.integration.pair import OURS
@@ -338,6 +347,16 @@ def kill(over: HandOver, is_ours: bool, count: int, dice: random.Random) -> list
     return [*lives, Life(up_ms, 1 << 62)]
 
 
+def is_made(names: str) -> bool:
+    """Make the topic; whether the broker has told the name server of itself."""
+    with Client(Settings(names, attempts=20)) as client:
+        try:
+            client.create_topic(TOPIC, queues=QUEUES)
+        except TopicNotExist:
+            return False
+    return True
+
+
 def series(maker: str, count: int, seed: int, merges: bool) -> Verdict:
     """So many kills of one store's broker, and what became of all messages.
 
@@ -351,8 +370,8 @@ def series(maker: str, count: int, seed: int, merges: bool) -> Verdict:
             over.cluster.broker.start()
         else:
             over.java.start()
-        with Client(Settings(over.cluster.names, attempts=20)) as client:
-            client.create_topic(TOPIC, queues=QUEUES)
+        if not wait_for(partial(is_made, over.cluster.names)):
+            raise RuntimeError("the name server knows no broker")
         members = [Member(over.cluster.broker.port, n, seed) for n in range(MEMBERS)]
         works = [Told(partial(each.work, SILENCE[is_ours])) for each in members]
         try:
