@@ -78,6 +78,7 @@ class CheckPoint:
     @ivar diffs: how far each message is behind C{start_offset}; none in those of old
         brokers, whose messages are consecutive.
     @ivar count: how many messages.
+    @ivar revive_ms: when they are given out again.
     @ivar re_puts: how often it was written anew; None for a first one.
     """
 
@@ -90,6 +91,7 @@ class CheckPoint:
         "pop_ms",
         "queue_id",
         "re_puts",
+        "revive_ms",
         "start_offset",
         "topic",
     )
@@ -113,15 +115,11 @@ class CheckPoint:
         self.start_offset = start_offset
         self.pop_ms = pop_ms
         self.invisible_ms = invisible_ms
+        self.revive_ms = pop_ms + invisible_ms
         self.broker_name = broker_name
         self.diffs = diffs
         self.re_puts = re_puts
         self.count = len(diffs) if count is None else count
-
-    @property
-    def revive_ms(self) -> int:
-        """When the messages are given out again."""
-        return self.pop_ms + self.invisible_ms
 
     @property
     def key(self) -> Key:
@@ -187,7 +185,7 @@ class CheckPoint:
             f'{{"bm":0,"bn":{_quoted(self.broker_name)},"c":{_quoted(self.group)},'
             f'"d":[{diffs}],"it":{self.invisible_ms},"n":{self.count},'
             f'"pt":{self.pop_ms},"q":{self.queue_id},'
-            f'"reviveTime":{self.pop_ms + self.invisible_ms},"ro":0,{again}'
+            f'"reviveTime":{self.revive_ms},"ro":0,{again}'
             f'"so":{self.start_offset},"t":{_quoted(self.topic)}}}'
         ).encode("utf-8", "replace")
 

@@ -39,6 +39,11 @@ class OpenCheckPoint:
         self.offset = offset
         self.acked = 0
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all its messages are."""
+        return self.acked == (1 << self.point.count) - 1
+
     def left(self) -> list[int]:
         """The queue offsets of what is not over."""
         return [

@@ -99,15 +99,19 @@ class ReviveQueue:
         return found
 
     def ripe(self, now_ms: int, is_all: bool) -> list[OpenCheckPoint]:
-        """Those that have got all acknowledgements that they can get.
+        """Those that have messages left, and have got all acknowledgements that they
+        can get. Those that have got all and have none left are closed.
 
         @param is_all: whether the queue is read to its end, and nothing is due that is
             not in it.
         """
         read_ms = now_ms if is_all else min(self._read_ms, now_ms)
-        return [
-            each for each in self._points if read_ms - each.point.revive_ms > GRACE_MS
-        ]
+        ripe_ms = read_ms - GRACE_MS
+        ripe = [each for each in self._points if each.point.revive_ms < ripe_ms]
+        for each in ripe:
+            if each.is_over:
+                self.close(each)
+        return [each for each in ripe if not each.is_over]
 
     def close(self, found: OpenCheckPoint) -> None:
         """All its messages are over."""
