@@ -24,7 +24,7 @@ from rocketbroker.records.open_check_points import (
     OpenCheckPoints,
     read,
 )
-from rocketbroker.records.properties import TIMER_DELIVER_MS
+from rocketbroker.records.properties import TIMER_DELIVER_MS, find
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IQueue
 
@@ -34,6 +34,9 @@ GRACE_MS: Final = 2000
 #: The most check points that are open; nothing is read beyond it. Without a timer these
 #: are all that are in flight.
 MAX_OPEN: Final = 100_000
+
+#: The name of the property that says when a message was due.
+_DELIVER_MS: Final = TIMER_DELIVER_MS.encode()
 
 
 @final
@@ -84,8 +87,8 @@ class ReviveQueue:
         """
         self.next_offset = message.queue_offset + 1
         self.end = max(self.end, message.position + message.size)
-        due = message.properties.get(TIMER_DELIVER_MS, "")
-        if due.isdecimal():
+        due = find(message.property_bytes, _DELIVER_MS)
+        if due is not None and due.isdigit():
             self._read_ms = max(self._read_ms, int(due))
         try:
             found = read(message)
