@@ -48,6 +48,12 @@ REVIVE_QUEUES: Final = 8
 RECALL_MS: Final = 1000
 
 
+#: So long after their time brokers wait for acknowledgements.
+GRACE_MS: Final = 2000
+
+#: Later than anything.
+NEVER_MS: Final = 1 << 63
+
 #: A broker that was up for so long gives out again what was due before.
 MAX_VISIBLE_MS: Final = 10_000
 
@@ -196,6 +202,7 @@ class Verdict:
             "revived again, likewise",
             "timers delivered again",
             "acknowledged in time, and came back",
+            "acknowledged late, and taken",
             VISIBLE_AGAIN,
             LATE_TIMER,
             "timers recalled in time that came",
@@ -245,7 +252,14 @@ class Verdict:
             for _, part, _ in self._got[body]
             if part in notes.acked and notes.acked[part] < self._due_ms(part)
         ]
-        if first and not in_time:
+        # One that a broker took when it still waited: it did not give it out again.
+        late = any(
+            notes.acked.get(part, NEVER_MS) < self._due_ms(part) + GRACE_MS
+            for _, part, _ in self._got[body]
+        )
+        if first and not in_time and late:
+            counts["acknowledged late, and taken"] += 1
+        elif first and not in_time:
             life = "; ".join(self._life(body, levels))
             yield f"was never acknowledged in time: {life}"
         elif first:
