@@ -35,9 +35,11 @@ class Row(NamedTuple):
     @property
     def is_missed(self) -> bool:
         """Whether it costs more than its bar, or has a lower rate than Java's."""
-        slower = self.java is not None and self.ours.rate < self.java.rate
-        over = None not in (self.bar, self.multiple) and self.multiple > self.bar  # type: ignore[operator]
-        return slower or over
+        if self.java is not None and self.ours.rate < self.java.rate:
+            return True
+        if self.bar is None or self.multiple is None:
+            return False
+        return self.multiple > self.bar
 
     def cells(self) -> tuple[str, ...]:
         """It as a line of the table."""
