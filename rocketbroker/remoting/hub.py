@@ -83,12 +83,12 @@ from rocketbroker.remoting.buffers import (
     held_by,
 )
 from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.remoting.cutting import serve
 from rocketbroker.remoting.hubconnection import (
     GONE,
     IN,
     OUT,
     HubConnection,
-    serve,
 )
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.overdue import SWEEP_SECONDS, refuse_overdue
