@@ -127,6 +127,7 @@ class HubConnection(CommandChannel):
         if unsent > group.limits.high_water and not self.congested:
             group.counts.congestions += 1
             self.congested = self.halted = True
+            self.hub.has_output(self)  # Or the epoll would go on to report requests.
 
     def flush(self) -> None:
         """Give the kernel all unsent bytes; nearly always it takes them at once."""
