@@ -106,6 +106,8 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     @return: whether whole frames are left because its time is over.
     """
     group, hub = connection.group, connection.hub
+    if group.relay is not None:
+        return _left_of(connection, data, group.relay.frames(connection, data))
     hot = group.table.hot
     most = group.limits.frame_bytes - 4
     unpack = _WORDS.unpack_from
@@ -150,7 +152,15 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     if entry is not None:
         connection.last_code = entry.code
     group.counts.frames_in += frames
-    if start == size or connection.closed:
+    return _left_of(connection, data, start)
+
+
+def _left_of(connection: HubConnection, data: bytes, start: int) -> bool:
+    """Keep what is left of C{data} from C{start} on.
+
+    @return: whether whole frames are left that may be taken.
+    """
+    if start == len(data) or connection.closed:
         return False
     rest = data[start:] if start else data
     return keep(connection, rest) and not connection.halted
@@ -176,7 +186,7 @@ def keep(connection: HubConnection, rest: bytes) -> bool:
         connection.wanted = length + 4
         header = _WORDS.unpack_from(rest)[1] & MAX_HEADER_BYTES
         if header > MAX_READ_BYTES:
-            connection.break_off(long_header(header))
+            _break_off(connection, rest, long_header(header))
             return False
     connection.keep(rest)
     return size >= connection.wanted
@@ -200,6 +210,21 @@ def _keep_proxied(
         connection.keep(rest)
         return False
     if behind == rest:
-        connection.break_off(error)
+        _break_off(connection, rest, error)
         return False
+    relay = connection.group.relay
+    if relay is not None:
+        relay.proxy_header(connection, rest[: len(rest) - len(behind)])
     return bool(behind) and keep(connection, behind)
+
+
+def _break_off(
+    connection: HubConnection, rest: bytes, error: RemoteProtocolError
+) -> None:
+    """The peer broke the protocol with C{rest}. The process that answers its requests
+    closes the connection, when those before are answered."""
+    relay = connection.group.relay
+    if relay is None:
+        connection.break_off(error)
+    else:
+        relay.garbage(connection, rest)

@@ -7,7 +7,6 @@ L{rocketbroker.remoting.hub} has the reasons and the invariants.
 from __future__ import annotations
 
 from collections.abc import Callable
-from socket import socket
 from typing import Final, Protocol, cast, final
 
 from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, Buffers
@@ -22,6 +21,32 @@ LARGE_FRAME: Final = 32768
 IN: Final = 0x001
 OUT: Final = 0x004
 GONE: Final = 0x008 | 0x010  # EPOLLERR, EPOLLHUP
+
+#: No descriptor of the system is so high. Beyond are sockets of other processes, which
+#: are relayed.
+FIRST_RELAYED: Final = 1 << 32
+
+
+class ByteSocket(Protocol):
+    """A connected socket that does not block, as a connection uses it."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Some of the bytes that have come; of a relayed one all of them.
+
+        @raise BlockingIOError: there are none now.
+        """
+
+    def send(self, data: bytes | memoryview, /) -> int:
+        """Take bytes; how many.
+
+        @raise BlockingIOError: none now.
+        """
+
+    def close(self) -> None:
+        """Close it."""
 
 
 class Turning(Protocol):
@@ -50,10 +75,11 @@ class HubConnection(CommandChannel):
     """A connection of the hub.
 
     @ivar queued: whether it waits for its turn.
-    @ivar halted: whether frames are not to be taken from it: closed, congested or
-        paused.
+    @ivar halted: whether frames are not to be taken from it: closed, congested, paused
+        or held.
     @ivar paused: whether it waits for memory (L{Buffers}, as the attributes C{kept},
         C{is_reserved} and C{counted} are).
+    @ivar held: whether the other end of a link wants nothing of it for now.
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
     @ivar since: when C{partial} began.
@@ -72,6 +98,7 @@ class HubConnection(CommandChannel):
         "buffers",
         "counted",
         "halted",
+        "held",
         "hub",
         "is_reserved",
         "kept",
@@ -87,11 +114,17 @@ class HubConnection(CommandChannel):
     )
 
     def __init__(
-        self, hub: Turning, sock: socket, group: ConnectionGroup, host: str, port: int
+        self,
+        hub: Turning,
+        sock: ByteSocket,
+        group: ConnectionGroup,
+        host: str,
+        port: int,
     ) -> None:
         super().__init__(group, host, port)
         self.queued = False
         self.halted = False
+        self.held = False
         self.paused = False
         self.kept = 0
         self.is_reserved = False
@@ -198,7 +231,7 @@ class HubConnection(CommandChannel):
 
     def _go_on(self) -> None:
         """Take frames again, and those that are left first, if nothing forbids it."""
-        self.halted = self.closed or self.congested or self.paused
+        self.halted = self.closed or self.congested or self.paused or self.held
         if self.partial is not None and not self.halted:
             self.hub.resume(self)
 
@@ -218,6 +251,16 @@ class HubConnection(CommandChannel):
         self.paused = False
         self._go_on()
         self._arm()
+
+    def hold(self, held: bool) -> None:
+        """Do not read it, nor take its frames, while the other end of a link cannot
+        take more."""
+        if held != self.held and not self.closed:
+            self.held = held
+            self.halted = True
+            if not held:
+                self._go_on()
+            self._arm()
 
     def _next(self) -> bytes:
         """The next bytes to send: one large frame, or all small ones joined."""

@@ -24,7 +24,8 @@ from twisted.python.failure import Failure
 
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
-from rocketbroker.remoting.hub import Hub, HubReactor
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.listener import (
     Listener,
     cannot_listen,
