@@ -3,7 +3,7 @@
 
 A frame has a head and a payload. C{length} counts the payload only::
 
-    bytes   0       4      5        8              12
+    bytes   0       4      5        8              16
             length  kind   (zero)   connection id  payload...
 
 Both ends are processes of one broker and of one version, so there is none on the wire.
@@ -23,7 +23,7 @@ _HEAD: Final = Struct(
     ">I"  # length of the payload
     "B"  # kind
     "3x"  # zero
-    "I"  # connection id; 0 for the worker itself
+    "Q"  # connection id; 0 for the worker itself
 )
 HEAD_BYTES: Final = _HEAD.size
 
@@ -50,23 +50,30 @@ class Kind(IntEnum):
     START = 1
     OPEN = 2
     DATA = 3
-    CLOSE = 4
-    PAUSE = 5
-    RESUME = 6
-    LOAD = 7
-    STOP = 8
+    ACK = 4
+    CLOSE = 5
+    PAUSE = 6
+    RESUME = 7
+    LOAD = 8
+    STOP = 9
 
 
 class Reason(IntEnum):
     """Why a worker closed a connection."""
 
     LOST = 0
-    BROKEN = 1
-    IDLE = 2
-    STALLED = 3
+    IDLE = 1
+    STALLED = 2
 
 
 KINDS: Final = frozenset(Kind)
+
+#: Bytes of one connection that the worker may have and the client's kernel has not
+#: taken: what the kernel's own buffer may hold of a connection without a worker.
+WINDOW_BYTES: Final = 128 * 1024
+
+#: So many bytes are acknowledged together.
+ACK_BYTES: Final = WINDOW_BYTES // 4
 
 
 class LinkFrame(NamedTuple):

@@ -20,7 +20,7 @@ FRAMES = st.lists(
     st.builds(
         LinkFrame,
         st.sampled_from(Kind),
-        st.integers(0, 2**32 - 1),
+        st.integers(0, 2**64 - 1),
         st.binary(max_size=60),
     ),
     max_size=8,
@@ -70,7 +70,7 @@ class LinkFrameTests(SynchronousTestCase):
     def test_layout(self) -> None:
         """Length, kind and connection id stand where the table says."""
         data = link_frame(Kind.CLOSE, 0x01020304, b"\x02")
-        self.assertEqual(data.hex(), "00000001040000000102030402")
+        self.assertEqual(data.hex(), "0000000105000000000000000102030402")
 
     def test_longest(self) -> None:
         """The longest payload may be announced; one byte more is an error."""
