@@ -18,6 +18,7 @@ The modules, in the order in which a request meets them:
   - C{relay}: the worker's end of a link: clients' bytes to the owner, and back
   - C{relayed_socket}: the socket of one connection, in the owner
   - C{owner_link}: the owner's end of a link: all such sockets of one worker
+  - C{worker}: a worker, from its start to its end
   - C{workers}: all workers of an owner: which gets a connection, restarts, the stop
-  - C{counts}: what a worker says of itself
+  - C{start}: what an owner and a worker say of themselves
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any, final
+from typing import final
 
 from twisted.logger import Logger
 
@@ -22,6 +22,7 @@ from rocketbroker.remoting.hubconnection import IN, OUT, HubConnection
 from rocketbroker.workers.link import HIGH_WATER, LOW_WATER, LinkStream
 from rocketbroker.workers.link_frames import Kind, link_frame
 from rocketbroker.workers.relayed_socket import RelayedSocket
+from rocketbroker.workers.start import WorkerLoad
 
 
 @final
@@ -31,6 +32,7 @@ class WorkerLink:
     @ivar peer: the worker, for the log.
     @ivar stream: the link.
     @ivar sockets: by connection id.
+    @ivar lost: how many of them there were at the end.
     @ivar load: what the worker has said of itself last.
     """
 
@@ -51,7 +53,8 @@ class WorkerLink:
         self.peer = peer
         self.stream = stream
         self.sockets: dict[int, RelayedSocket] = {}
-        self.load: dict[str, Any] = {}
+        self.lost = 0
+        self.load = WorkerLoad()
         self._hub = hub
         self._ids = ids
         self._gone = gone
@@ -137,7 +140,7 @@ class WorkerLink:
             sock = find(connection_id)
             if sock is None or sock.connection is None:
                 if kind == Kind.LOAD:
-                    self.load = json.loads(payload)
+                    self.load = WorkerLoad.from_json(payload)
                 continue
             if kind == Kind.DATA:
                 sock.deliver(payload)
@@ -194,6 +197,7 @@ class WorkerLink:
             return
         self._hub.sockets.forget_link(self)
         self.stream.close()
+        self.lost = len(self.sockets)
         for sock in [*self.sockets.values()]:
             sock.end(0)
             if sock.connection is not None:

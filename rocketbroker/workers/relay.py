@@ -30,7 +30,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, Final, final
+from typing import Final, final
 
 from twisted.logger import Logger
 
@@ -317,14 +317,3 @@ class OwnerRelay:
             self._hub.sockets.forget_link(self)
             self.stream.close()
             self._gone()
-
-    @property
-    def load(self) -> dict[str, Any]:
-        """What the worker does, so far."""
-        counts = self._group.counts
-        return {
-            "connections": len(self._clients),
-            "frames": self.frames_relayed,
-            "bytes_in": counts.bytes_in,
-            "bytes_out": counts.bytes_out,
-        }
