@@ -290,7 +290,9 @@ class BrokerService(LoggedService):
             reactor,
             options,
             PORT_KEY in settings.given,
-            broker_site(self.broker, ports, wall_ms, environment.in_thread),
+            broker_site(
+                self.broker, ports, wall_ms, environment.in_thread, self.workers
+            ),
         )
         self.broker.open()
         try:
