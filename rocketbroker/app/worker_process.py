@@ -82,19 +82,20 @@ class WorkerOutput(ProcessProtocol):
     """A worker's process, as its owner sees it.
 
     @ivar number: of the worker.
+    @ivar pid: the number of the process.
     """
 
     _log = Logger()
 
     number: int
     _ended: Callable[[str], object]
+    pid: int = 0
     _lines: bytes = b""
     _errors: bytes = b""
 
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return int(cast(Any, self.transport).pid or 0)
+    def connectionMade(self) -> None:
+        """It has begun."""
+        self.pid = int(cast(Any, self.transport).pid)
 
     def kill(self) -> None:
         """End it, by SIGKILL; nothing if it has ended."""

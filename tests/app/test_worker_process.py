@@ -19,9 +19,12 @@ from rocketbroker.app.worker_process import (
 
 
 class GoneTransport:
-    """The transport of a process that has ended."""
+    """The transport of a process that has ended.
 
-    pid = None
+    @ivar pid: what it had.
+    """
+
+    pid: int | None = 77
 
     def signalProcess(self, name: str) -> None:
         """There is nobody to signal."""
@@ -88,10 +91,13 @@ class WorkerOutputTests(SynchronousTestCase):
         self.assertEqual(self.ended, ["signal 9", "exit status 1", "exit status 0"])
 
     def test_killGone(self) -> None:
-        """Killing one that has ended does nothing."""
-        self.output.transport = cast(Any, GoneTransport())
+        """Killing one that has ended does nothing; its number is still known."""
+        transport = GoneTransport()
+        self.output.transport = cast(Any, transport)
+        self.output.connectionMade()
+        transport.pid = None
         self.output.kill()
-        self.assertEqual(self.output.pid, 0)
+        self.assertEqual(self.output.pid, 77)
 
 
 class WorkerProcessTests(SynchronousTestCase):
