@@ -86,6 +86,7 @@ SECONDS = {
     "tests.integration.test_java_client.BrokerComesAndGoes": 60,
     "tests.integration.test_discrepancies.DiscrepanciesTests": 45,
     "tests.integration.test_mqadmin.MqadminTests": 40,
+    "tests.integration.test_workers.WorkersTests": 40,
     "tests.integration.test_status.StatusTests": 40,
     "tests.integration.test_sidebyside.SideBySideTests": 30,
     "tests.integration.test_store_in_use.InUseTests": 30,

@@ -128,7 +128,8 @@ TABLE: dict[str, set[str]] = {
     "ranges": {"records", "wire", "routing", "blocking", "config", "files", "store"}
     | {"filtering"},
     "arrow": {"records", "filtering", "ranges"},
-    "metrics": BELOW_BROKER | {"broker", "nameserver", "client", "controller"},
+    "metrics": BELOW_BROKER
+    | {"broker", "nameserver", "client", "controller", "workers"},
     "spark": {"records", "wire", "routing", "blocking", "store", "files", "config"}
     | {"ranges", "arrow", "filtering"},
     "export": {"spark", "ranges", "arrow", "records", "blocking", "files", "config"},

@@ -24,6 +24,7 @@ from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, o
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.steadiness import time_timers
+from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
@@ -33,21 +34,26 @@ from rocketbroker.config.keyed import text_of
 from rocketbroker.config.machine import store_root
 from rocketbroker.config.properties import read
 from rocketbroker.config.running import running_only
+from rocketbroker.config.workers import check_workers, worker_count
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.open_files import OpenFiles, bound_of
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.remoting.hub import hub_of
+from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.hub import Hub, hub_of
 from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.remoting.turns import Turns
 from rocketbroker.replication.master import ReplicaServer
 from rocketbroker.replication.slave import MasterLink
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
+from rocketbroker.workers.start import WorkerSettings
+from rocketbroker.workers.workers import Workers
 
 T = TypeVar("T")
 
@@ -84,9 +90,13 @@ def wall_ms() -> int:
 class Options(ServerOptions):
     """The command line of a broker."""
 
-    synopsis = "[-c FILE] [-n HOST:PORT;HOST:PORT] [--advertise HOST] [-p | -m]"
+    synopsis = (
+        "[-c FILE] [-n HOST:PORT;HOST:PORT] [--advertise HOST] [--workers N|auto] "
+        "[-p | -m]"
+    )
     optParameters: ClassVar[Sequence[Sequence[Any]]] = [
         ["advertise", None, None, "The address that clients are told (brokerIP1)."],
+        ["workers", None, None, "Processes for clients' connections: N or auto."],
     ]
     optFlags: ClassVar[Sequence[Sequence[Any]]] = [
         ["printImportantConfig", "m", "Print the important settings and exit."],
@@ -107,6 +117,8 @@ def settings_of(options: Options) -> BrokerSettings:
         properties = kept_changes(changes_path(store_root()), CLASSES)
     if options["advertise"] is not None:
         properties["brokerIP1"] = advertised(options["advertise"])
+    if options["workers"] is not None:
+        properties["workers"] = asked_workers(options["workers"])
     return BrokerSettings.from_properties(properties, path, options["namesrvAddr"])
 
 
@@ -120,6 +132,41 @@ def advertised(host: str) -> str:
     except ValueError as error:
         raise ConfigurationError(f"--advertise cannot be {host!r}: {error}.") from error
     return host
+
+
+def asked_workers(text: str) -> str:
+    """The value of C{--workers}.
+
+    @raise ConfigurationError: it is no number of workers; one sentence.
+    """
+    try:
+        check_workers(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--workers cannot be {text!r}: {error}.") from error
+    return text
+
+
+def workers_of(
+    reactor: Any, hub: Hub | Turns, settings: BrokerSettings
+) -> Workers | None:
+    """The workers that the settings ask for; they have not begun.
+
+    @raise ConfigurationError: there can be none here; one sentence.
+    """
+    size = worker_count(settings.broker.workers)
+    if not size:
+        return None
+    if not isinstance(hub, Hub):
+        raise ConfigurationError(
+            f"workers cannot be {settings.broker.workers!r}: there is no epoll here, "
+            "which workers need; 0 does without."
+        )
+    server = settings.server
+    each = WorkerSettings.share(
+        Limits.of_server(server), server.rocketbroker_max_buffered_bytes, size
+    )
+    spawn = spawner(reactor, server.listen_port)
+    return Workers(reactor, hub, each, size, spawn)
 
 
 def printed(settings: BrokerSettings, important: bool) -> str:
@@ -180,6 +227,7 @@ class BrokerService(LoggedService):
     @ivar broker: the broker; metrics read its counters.
     @ivar port: where it listens.
     @ivar store: its store.
+    @ivar workers: the processes that own clients' connections; L{None}: none.
     @ivar metrics: the port of /metrics.
     @ivar ready: fires when name servers know it, or could not be reached.
     """
@@ -230,15 +278,21 @@ class BrokerService(LoggedService):
             self._master_link,
         )
         self.broker = Broker(environment, settings, self.port)
-        self.main = RemotingServer(reactor, settings.server, self.broker.main, hub)
+        self.workers = workers_of(reactor, hub, settings)
+        hand_over = None if self.workers is None else self.workers.hand_over
+        self.main, self.vip = (
+            RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
+            for table in (self.broker.main, self.broker.vip)
+        )
         time_timers(reactor, self.main.turns)
-        self.vip = RemotingServer(reactor, settings.server, self.broker.vip, hub)
         ports = {"main": self.main.group, "vip": self.vip.group}
         self.metrics = MetricsPort(
             reactor,
             options,
             PORT_KEY in settings.given,
-            broker_site(self.broker, ports, wall_ms, environment.in_thread),
+            broker_site(
+                self.broker, ports, wall_ms, environment.in_thread, self.workers
+            ),
         )
         self.broker.open()
         try:
@@ -283,6 +337,8 @@ class BrokerService(LoggedService):
         self._reactor.callWhenRunning(self._start)
 
     def _start(self) -> None:
+        if self.workers is not None:
+            self.workers.start()
         self.broker.start().chainDeferred(self.ready)
 
     def stopService(self) -> Deferred[None]:
@@ -294,6 +350,8 @@ class BrokerService(LoggedService):
         await self.metrics.stop()
         try:
             await self.broker.stop()
+            if self.workers is not None:
+                await self.workers.stop()
         finally:
             await self.client.stop()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rocketbroker.broker.broker import Broker
     from rocketbroker.nameserver.nameserver import NameServer
     from rocketbroker.remoting.connection_group import ConnectionGroup
+    from rocketbroker.workers.workers import Workers
 
 #: The exporter that this port is.
 PROMETHEUS: Final = "PROM"
@@ -144,6 +145,7 @@ def broker_site(
     ports: dict[str, ConnectionGroup],
     wall_ms: Callable[[], int],
     in_thread: InThread,
+    workers: Workers | None,
 ) -> Callable[[], Any]:
     """Return the function that makes the site of a broker."""
 
@@ -152,7 +154,7 @@ def broker_site(
         from rocketbroker.metrics.problems import ProblemsResource
         from rocketbroker.metrics.site import metrics_site
 
-        families = BrokerFamilies(broker, ports, wall_ms, in_thread)
+        families = BrokerFamilies(broker, ports, wall_ms, in_thread, workers)
         return metrics_site(
             families.collect,
             in_thread,

@@ -22,6 +22,7 @@ from rocketbroker.config.keyed import (
     KeyedOptions,
     running,
 )
+from rocketbroker.config.workers import check_workers
 
 #: Attributes that are a long in Java, and have no bounds of their own.
 _LONGS: Final = (
@@ -109,6 +110,7 @@ class BrokerOptions(KeyedOptions):
         "broker_ip1": check_host,
         "broker_ip2": check_host,
         "metrics_prom_exporter_host": check_interface,
+        "workers": check_workers,
     }
     ABOUT: ClassVar = {
         "broker_name": "the name that clients and name servers know this broker by",
@@ -235,6 +237,8 @@ class BrokerOptions(KeyedOptions):
         "rocketbroker_max_metric_samples": "most samples of topics and groups in one "
         "answer of /metrics; totals are always there (ours)",
         "dispatch_followers": "plug-ins that see each stored message (ours), by name",
+        "workers": "processes that own the connections of clients: a number, or auto "
+        "for one per core; 0: none (ours)",
     }
     UNITS: ClassVar = {
         **dict.fromkeys(
@@ -489,3 +493,4 @@ class BrokerOptions(KeyedOptions):
     rocketbroker_max_auto_groups: int = running(19_000)
     rocketbroker_max_broadcast_clients: int = running(65_536)
     rocketbroker_max_metric_samples: int = running(100_000)
+    workers: str = "0"

@@ -46,6 +46,7 @@ from rocketbroker.metrics.store_families import (
 )
 from rocketbroker.metrics.timers import add_timers
 from rocketbroker.metrics.transactions import add_transactions
+from rocketbroker.metrics.worker_families import add_workers
 from rocketbroker.records.names import (
     SCHEDULE_CONSUMER,
     SCHEDULE_TOPIC,
@@ -55,6 +56,7 @@ from rocketbroker.records.names import (
 )
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.wire.versions import version_name
+from rocketbroker.workers.workers import Workers
 
 #: RocketMQ's labels for the consume types of a heartbeat.
 CONSUME_MODES: Final = {
@@ -106,16 +108,19 @@ class BrokerFamilies:
         ports: dict[str, ConnectionGroup],
         wall_ms: Callable[[], int],
         in_thread: InThread,
+        workers: Workers | None = None,
     ) -> None:
         """
         @param ports: the connections of each port, by its name.
         @param in_thread: runs what may wait for the disk.
+        @param workers: those of the broker, if it has any.
         """
         self.scrapes = 0
         self._broker = broker
         self._ports = ports
         self._wall_ms = wall_ms
         self._in_thread = in_thread
+        self._workers = workers
         self._lags = LagFamilies(broker)
         options = broker.settings.broker
         self._common = {
@@ -203,6 +208,7 @@ class BrokerFamilies:
             add_runtime(samples, broker, oldest)
         for name, group in self._ports.items():
             add_port(samples, name, group, options.enable_remoting_metrics)
+        add_workers(samples, self._workers)
         calls = self._broker.services.calls.values()
         add_longest_turns(samples, self._ports, self._broker.slices, calls)
         samples.gauge(

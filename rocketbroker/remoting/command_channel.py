@@ -71,6 +71,7 @@ class CommandChannel(ABC):
 
     @ivar group: all connections of its server or client, and what they share.
     @ivar is_new: whether a header of a proxy may stand at the beginning of its bytes.
+    @ivar is_watched: whether its group closes it when nothing moves for too long.
     @ivar last_code: of the last request, -1 before the first and for a response.
     @ivar under_way: general requests whose Deferred has not fired yet.
     @ivar last_moved: when a byte went in or out, by the group's clock.
@@ -82,6 +83,7 @@ class CommandChannel(ABC):
         "congested",
         "group",
         "is_new",
+        "is_watched",
         "last_code",
         "last_moved",
         "peer",
@@ -100,6 +102,7 @@ class CommandChannel(ABC):
         self.peer: str = address_text(host, port)
         self.peer_host: bytes = host_bytes(host, port)
         self.is_new: bool = True
+        self.is_watched: bool = True
         self.closed: bool = False
         self.congested: bool = False
         self.last_code = NOT_SERVED

@@ -8,7 +8,7 @@ closed (C{docs/facts/remoting.md} 9); the protocol has no ping.
 
 from __future__ import annotations
 
-from typing import Final, Protocol, final
+from typing import Any, Final, Protocol, final
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -106,6 +106,7 @@ class Member(Protocol):
 
     last_moved: float
     under_way: int
+    is_watched: bool
 
     def close(self) -> None:
         """Close it when everything sent is out."""
@@ -115,6 +116,23 @@ class Member(Protocol):
 
     def abort(self) -> None:
         """Close it at once; unsent bytes are lost."""
+
+
+class Relay(Protocol):
+    """Takes what data connections bring to another process."""
+
+    def frames(self, connection: Any, data: bytes) -> int:
+        """Take the whole frames with which C{data} begins, as many as it can.
+
+        @param connection: the connection of the hub that brought them.
+        @return: how many bytes of C{data} are done with.
+        """
+
+    def proxy_header(self, connection: Any, header: bytes) -> None:
+        """Take the header that a proxy has sent before the first frame."""
+
+    def garbage(self, connection: Any, data: bytes) -> None:
+        """Take bytes that break the protocol, and nothing more of this connection."""
 
 
 @final
@@ -128,6 +146,8 @@ class ConnectionGroup:
     @ivar counts: counters of all these connections.
     @ivar responses: our requests that wait for responses.
     @ivar connections: all that are open, and the closed ones that still send.
+    @ivar relay: takes frames to another process, which answers them; L{None}: the
+        responders of this one do.
     @ivar max_connections: how many there may be, with those of other ports; 0: nobody
         counts.
     """
@@ -146,6 +166,7 @@ class ConnectionGroup:
         self.counts = Counts()
         self.responses = ResponseTable(clock, limits.requests)
         self.connections: set[Member] = set()
+        self.relay: Relay | None = None
         self.max_connections = 0
         self._timer: IDelayedCall | None = None
         self._foreigners: set[tuple[bytes, str]] = set()
@@ -201,6 +222,8 @@ class ConnectionGroup:
         now = self.clock.seconds()
         oldest = now
         for connection in list(self.connections):
+            if not connection.is_watched:
+                continue
             if connection.last_moved + idle_seconds <= now:
                 self.counts.idle += 1
                 connection.idle()

@@ -68,7 +68,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from socket import socket
 from time import sleep
-from typing import Any, Final, Protocol, cast, final
+from typing import Final, cast, final
 
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
@@ -83,15 +83,17 @@ from rocketbroker.remoting.buffers import (
     held_by,
 )
 from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.remoting.cutting import serve
 from rocketbroker.remoting.hubconnection import (
     GONE,
     IN,
     OUT,
+    ByteSocket,
     HubConnection,
-    serve,
 )
-from rocketbroker.remoting.interfaces import ITurns
+from rocketbroker.remoting.interfaces import HubReactor, ITurns
 from rocketbroker.remoting.overdue import SWEEP_SECONDS, refuse_overdue
+from rocketbroker.remoting.sockets import Link, RelayedSocket, Sockets
 from rocketbroker.remoting.turns import ANSWERS, TURN_END, Turns
 
 #: Connections served in one turn, at most; other readers of the reactor wait for them.
@@ -113,24 +115,6 @@ MAX_SECONDS: Final = 0.008
 CONNECTION_SECONDS: Final = 0.002
 
 
-class HubReactor(Protocol):
-    """A reactor, as the hub uses it."""
-
-    def seconds(self) -> float:
-        """The time."""
-
-    def callLater(
-        self, delay: float, callable: Callable[..., object], *args: Any
-    ) -> IDelayedCall:
-        """Call later."""
-
-    def addReader(self, reader: Any) -> object:
-        """Call C{reader.doRead} when its descriptor is readable."""
-
-    def removeReader(self, reader: Any) -> object:
-        """Do not, any more."""
-
-
 @final
 class Hub:
     """One epoll for all data connections.
@@ -139,6 +123,7 @@ class Hub:
     @ivar seconds: tells the time.
     @ivar latest: when the connection that is served now has had its time.
     @ivar buffers: the budget of memory for what waits in the connections.
+    @ivar sockets: of all connections, and the links of those that are relayed.
     @ivar turn_count: how many turns there were.
     """
 
@@ -164,7 +149,7 @@ class Hub:
         self.turn_count = 0
         self.turns = Turns()
         self._reactor = reactor
-        self._epoll = select.epoll()
+        self.sockets = Sockets()
         self._connections: dict[int, HubConnection] = {}
         self._with_output: list[HubConnection] = []
         self._queue: deque[HubConnection] = deque()
@@ -172,6 +157,7 @@ class Hub:
         self._work: int | str = ANSWERS
         self._groups: list[ConnectionGroup] = []
         self._in_turn = False
+        self._flushing = False
         self._scheduled: IDelayedCall | None = None
         self._held: dict[Holder, Held] = {}
         self._watch: IDelayedCall | None = None
@@ -195,24 +181,44 @@ class Hub:
         @param port: the port of the other side.
         """
         sock.setblocking(False)
+        self.sockets.register(sock.fileno())
+        return self._join(sock, group, host, port)
+
+    def relay(
+        self, sock: RelayedSocket, group: ConnectionGroup, host: str, port: int
+    ) -> HubConnection:
+        """Serve a connection that another process has.
+
+        That process sees to it whether it is idle.
+        """
+        self.sockets.relay(sock)
+        connection = self._join(sock, group, host, port)
+        connection.is_watched = False
+        return connection
+
+    def _join(
+        self, sock: ByteSocket, group: ConnectionGroup, host: str, port: int
+    ) -> HubConnection:
         self.now = self._reactor.seconds()
         connection = HubConnection(self, sock, group, host, port)
-        descriptor = sock.fileno()
-        self._connections[descriptor] = connection
-        self._epoll.register(descriptor, IN)
+        self._connections[sock.fileno()] = connection
         if group not in self._groups:
             self._groups.append(group)
         group.joined(connection)
+        self.watch()
+        return connection
+
+    def watch(self) -> None:
+        """There is a socket or a link."""
         if not self._reading:
             self._reading = True
             self._reactor.addReader(self)
-        return connection
 
     # Called by the reactor.
 
     def fileno(self) -> int:
         """The descriptor that is readable when any connection is ready."""
-        return self._epoll.fileno()
+        return self.sockets.fileno()
 
     def logPrefix(self) -> str:
         """How log lines of a turn begin."""
@@ -237,13 +243,14 @@ class Hub:
             self._schedule()
         find = self._connections.get
         fresh: deque[HubConnection] = deque()
-        events = self._epoll.poll(0, MAX_EVENTS)
+        events = self.sockets.poll(0, MAX_EVENTS)
         if self._sleep and 0 < 2 * len(events) < self._answered:
             events = self._gather(self._sleep, events)
             now = self.now
         for descriptor, event in events:
             ready = find(descriptor)
             if ready is None:
+                self._hear(descriptor, event, fresh)
                 continue
             if event & IN:
                 if not ready.queued:
@@ -298,7 +305,20 @@ class Hub:
             return events
         sleep(GATHER_SECONDS)
         self.now = self.seconds()
-        return self._epoll.poll(0, MAX_EVENTS)
+        return self.sockets.poll(0, MAX_EVENTS)
+
+    def _hear(self, descriptor: int, event: int, fresh: deque[HubConnection]) -> None:
+        """Let a link read; what it brought for connections is fresh."""
+        link = self.sockets.links.get(descriptor)
+        if link is None:
+            return
+        try:
+            for connection in link.ready(event):
+                if not connection.queued:
+                    connection.queued = True
+                    fresh.append(connection)
+        except Exception:
+            self._failed(link)
 
     def _serve(
         self,
@@ -347,20 +367,23 @@ class Hub:
             self._in_turn = False
             self._flush()
 
-    def _failed(self, connection: HubConnection) -> None:
+    def _failed(self, which: HubConnection | Link) -> None:
         """A mistake of ours; whatever it was, it stays with this connection."""
-        self._log.failure("Serving {peer} failed; it is closed.", peer=connection.peer)
-        connection.abort()
+        self._log.failure("Serving {peer} failed; it is closed.", peer=which.peer)
+        which.abort()
 
     def _flush(self) -> None:
         connections, self._with_output = self._with_output, []
-        if not connections:
+        ends: list[HubConnection | Link] = [*connections, *self.sockets.links.values()]
+        if not ends:
             return
-        for connection in connections:
+        self._flushing = True
+        for each in ends:
             try:
-                connection.flush()
+                each.flush()
             except Exception:
-                self._failed(connection)
+                self._failed(each)
+        self._flushing = False
         self._answered = len(connections)
         self._answered_at = self.seconds()
 
@@ -428,6 +451,11 @@ class Hub:
         if not self._in_turn:
             self._schedule()
 
+    def link_has_output(self) -> None:
+        """A link has something to send: at the end of this turn, or soon."""
+        if not self._in_turn and not self._flushing:
+            self._schedule()
+
     def resume(self, connection: HubConnection) -> None:
         """It is not congested any more and has frames left from before."""
         if not connection.queued:
@@ -437,11 +465,11 @@ class Hub:
 
     def rearm(self, descriptor: int, events: int) -> None:
         """Wait for C{events} on that descriptor."""
-        self._epoll.modify(descriptor, events)
+        self.sockets.rearm(descriptor, events)
 
     def forget(self, descriptor: int) -> None:
         """That descriptor is about to be closed."""
-        self._epoll.unregister(descriptor)
+        self.sockets.unregister(descriptor)
         del self._connections[descriptor]
 
     def shut(self) -> None:
@@ -458,7 +486,7 @@ class Hub:
             if call is not None:
                 call.cancel()
         self._watch = self._sweep_call = None
-        self._epoll.close()
+        self.sockets.close()
 
 
 classImplements(Hub, ITurns)

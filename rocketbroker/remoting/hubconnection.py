@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_hub -*-
-"""One data connection of the hub: receiving, cutting frames, sending.
+"""One data connection of the hub: what it keeps, and sending.
 
 L{rocketbroker.remoting.hub} has the reasons and the invariants.
 """
@@ -7,34 +7,46 @@ L{rocketbroker.remoting.hub} has the reasons and the invariants.
 from __future__ import annotations
 
 from collections.abc import Callable
-from socket import socket
-from struct import Struct
 from typing import Final, Protocol, cast, final
 
-from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, RECEIVE_BYTES, Buffers
+from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, Buffers
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup
-from rocketbroker.remoting.table import NOT_SERVED
-from rocketbroker.wire.foreign import wrong_length
-from rocketbroker.wire.frames import MAX_HEADER_BYTES, MAX_READ_BYTES, long_header
 
 #: Frames longer than this, on average, are sent one by one: copying them together would
 #: cost more than a system call each.
 LARGE_FRAME: Final = 32768
 
-_LENGTH: Final = Struct(
-    ">I"  # length of the rest of the frame
-)
-_WORDS: Final = Struct(
-    ">I"  # length of the rest of the frame
-    "I"  # serialization (8 bits), length of the header (24 bits)
-)
-
 # The kernel's numbers, so that this module can be imported where there is no epoll.
 IN: Final = 0x001
 OUT: Final = 0x004
 GONE: Final = 0x008 | 0x010  # EPOLLERR, EPOLLHUP
+
+#: No descriptor of the system is so high. Beyond are sockets of other processes, which
+#: are relayed.
+FIRST_RELAYED: Final = 1 << 32
+
+
+class ByteSocket(Protocol):
+    """A connected socket that does not block, as a connection uses it."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Some of the bytes that have come; of a relayed one all of them.
+
+        @raise BlockingIOError: there are none now.
+        """
+
+    def send(self, data: bytes | memoryview, /) -> int:
+        """Take bytes; how many.
+
+        @raise BlockingIOError: none now.
+        """
+
+    def close(self) -> None:
+        """Close it."""
 
 
 class Turning(Protocol):
@@ -63,10 +75,11 @@ class HubConnection(CommandChannel):
     """A connection of the hub.
 
     @ivar queued: whether it waits for its turn.
-    @ivar halted: whether frames are not to be taken from it: closed, congested or
-        paused.
+    @ivar halted: whether frames are not to be taken from it: closed, congested, paused
+        or held.
     @ivar paused: whether it waits for memory (L{Buffers}, as the attributes C{kept},
         C{is_reserved} and C{counted} are).
+    @ivar held: whether the other end of a link wants nothing of it for now.
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
     @ivar since: when C{partial} began.
@@ -85,6 +98,7 @@ class HubConnection(CommandChannel):
         "buffers",
         "counted",
         "halted",
+        "held",
         "hub",
         "is_reserved",
         "kept",
@@ -100,11 +114,17 @@ class HubConnection(CommandChannel):
     )
 
     def __init__(
-        self, hub: Turning, sock: socket, group: ConnectionGroup, host: str, port: int
+        self,
+        hub: Turning,
+        sock: ByteSocket,
+        group: ConnectionGroup,
+        host: str,
+        port: int,
     ) -> None:
         super().__init__(group, host, port)
         self.queued = False
         self.halted = False
+        self.held = False
         self.paused = False
         self.kept = 0
         self.is_reserved = False
@@ -140,6 +160,7 @@ class HubConnection(CommandChannel):
         if unsent > group.limits.high_water and not self.congested:
             group.counts.congestions += 1
             self.congested = self.halted = True
+            self.hub.has_output(self)  # Or the epoll would go on to report requests.
 
     def flush(self) -> None:
         """Give the kernel all unsent bytes; nearly always it takes them at once."""
@@ -210,7 +231,7 @@ class HubConnection(CommandChannel):
 
     def _go_on(self) -> None:
         """Take frames again, and those that are left first, if nothing forbids it."""
-        self.halted = self.closed or self.congested or self.paused
+        self.halted = self.closed or self.congested or self.paused or self.held
         if self.partial is not None and not self.halted:
             self.hub.resume(self)
 
@@ -230,6 +251,16 @@ class HubConnection(CommandChannel):
         self.paused = False
         self._go_on()
         self._arm()
+
+    def hold(self, held: bool) -> None:
+        """Do not read it, nor take its frames, while the other end of a link cannot
+        take more."""
+        if held != self.held and not self.closed:
+            self.held = held
+            self.halted = True
+            if not held:
+                self._go_on()
+            self._arm()
 
     def _next(self) -> bytes:
         """The next bytes to send: one large frame, or all small ones joined."""
@@ -313,183 +344,3 @@ def rest_of(data: bytes | memoryview, sent: int) -> memoryview:
     if 2 * len(rest) < len(cast(bytes, rest.obj)):
         return memoryview(bytes(rest))
     return rest
-
-
-def serve(connection: HubConnection) -> bool:
-    """Take the frames that are left from before; if there are none, receive once, and
-    take those that are whole now.
-
-    @return: whether it has had its time and frames are left.
-    """
-    partial, buffers = connection.partial, connection.buffers
-    if partial is not None and len(partial) >= connection.wanted:
-        return take_frames(connection, bytes(connection.take_partial()))
-    most = buffers.receive_bytes
-    if connection.is_reserved:
-        most = RECEIVE_BYTES
-    elif buffers.is_full:
-        buffers.wait_to_read(connection)
-        return False
-    try:
-        data = connection.receive(most)
-    except BlockingIOError:
-        return False
-    except OSError:
-        connection.lost()
-        return False
-    if not data:
-        connection.lost()
-        return False
-    connection.group.counts.bytes_in += len(data)
-    if partial is not None:
-        if len(partial) + len(data) < connection.wanted:
-            connection.keep_more(data)
-            return False
-        partial = connection.take_partial()
-        partial += data
-        data = bytes(partial)
-    elif connection.is_reserved:
-        buffers.taken(connection)
-    elif take_single(connection, data):
-        return False
-    are_left = take_frames(connection, data)
-    if connection.partial is not None:
-        connection.received_at = now = connection.hub.now
-        connection.overdue_at = now + connection.group.table.least_wait
-    return are_left
-
-
-def take_single(connection: HubConnection, data: bytes) -> bool:
-    """Hand on the one request that came, if it is for a hot responder.
-
-    That is how clients ask that wait for each answer, and setting out to take several
-    frames costs as much again.
-
-    @return: whether it was so; else nothing was done.
-    """
-    group, size = connection.group, len(data)
-    if not 8 < size <= group.limits.frame_bytes:
-        return False
-    length, word = _WORDS.unpack_from(data)
-    if length != size - 4 or word > size - 8:
-        return False
-    entry = group.table.hot.get(data[8:20])
-    if entry is None or entry.is_large:
-        return False
-    body = 8 + word
-    group.counts.frames_in += 1
-    connection.last_code = entry.code
-    try:
-        if entry.responder(connection, data[8:body], data[body:]):
-            entry.taken += 1
-        else:
-            connection.frame_received(data[4:])
-    except Exception as error:
-        connection.hot_failed(data[4:], error)
-    return True
-
-
-def take_frames(connection: HubConnection, data: bytes) -> bool:
-    """Hand each whole frame to its responder while the connection has time; keep the
-    rest.
-
-    @return: whether whole frames are left because its time is over.
-    """
-    group, hub = connection.group, connection.hub
-    hot = group.table.hot
-    most = group.limits.frame_bytes - 4
-    unpack = _WORDS.unpack_from
-    size = len(data)
-    start = 0
-    frames = 0
-    entry = None
-    while size - start >= 8 and not connection.halted:
-        length, word = unpack(data, start)
-        if not 4 <= length <= most:
-            break
-        end = start + 4 + length
-        if end > size:
-            break
-        head = start + 8
-        start = end
-        frames += 1
-        # With another serialization in its first byte the word exceeds any length.
-        entry = hot.get(data[head : head + 12]) if word <= length - 4 else None
-        if entry is None:
-            connection.frame_received(data[head - 4 : end])
-        else:
-            if entry.is_large and hub.buffers.is_crowded:
-                start = head - 8
-                frames -= 1
-                hub.buffers.wait_to_ask(connection)
-                break
-            body = head + word
-            try:
-                if entry.responder(connection, data[head:body], data[body:end]):
-                    entry.taken += 1
-                    if frames & entry.unwatched:
-                        continue
-                else:
-                    # Its code may be another one.
-                    entry = None
-                    connection.frame_received(data[head - 4 : end])
-            except Exception as error:
-                connection.hot_failed(data[head - 4 : end], error)
-        if hub.seconds() >= hub.latest:
-            break
-    if entry is not None:
-        connection.last_code = entry.code
-    group.counts.frames_in += frames
-    if start == size or connection.closed:
-        return False
-    rest = data[start:] if start else data
-    return keep(connection, rest) and not connection.halted
-
-
-def keep(connection: HubConnection, rest: bytes) -> bool:
-    """Keep part of a frame, or the frames with which a congested connection waits.
-
-    Here, off the fast path, lengths that cannot be are found; the header of a proxy has
-    one. Frames with longer headers than are read here all come by, because no reading
-    brings a whole one.
-
-    @return: whether a whole frame is kept.
-    """
-    size = len(rest)
-    connection.wanted = 8
-    if size >= 4:
-        (length,) = _LENGTH.unpack_from(rest)
-        most = connection.group.limits.frame_bytes
-        if length < 4 or length + 4 > most:
-            return _keep_proxied(connection, rest, wrong_length(length, most))
-    if size >= 8:
-        connection.wanted = length + 4
-        header = _WORDS.unpack_from(rest)[1] & MAX_HEADER_BYTES
-        if header > MAX_READ_BYTES:
-            connection.break_off(long_header(header))
-            return False
-    connection.keep(rest)
-    return size >= connection.wanted
-
-
-def _keep_proxied(
-    connection: HubConnection, rest: bytes, error: RemoteProtocolError
-) -> bool:
-    """Keep what is behind the header of a proxy; bytes that are none break off.
-
-    @return: whether a whole frame is kept.
-    """
-    behind: bytes | None = rest
-    if connection.is_new and connection.last_code == NOT_SERVED:
-        try:
-            behind = connection.after_proxy(rest)
-        except RemoteProtocolError as wrong:
-            error = wrong
-    if behind is None:
-        connection.wanted = len(rest) + 1
-        connection.keep(rest)
-        return False
-    if behind == rest:
-        connection.break_off(error)
-        return False
-    return bool(behind) and keep(connection, behind)

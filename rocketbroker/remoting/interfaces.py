@@ -9,9 +9,10 @@ tests).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
 from zope.interface import Attribute, Interface
 
 from rocketbroker.wire.command import Command
@@ -120,3 +121,21 @@ class ISlices(Interface):
 
     def stop() -> None:
         """Drop all work: what waits for it fails with C{CancelledError}."""
+
+
+class HubReactor(Protocol):
+    """A reactor, as the hub uses it."""
+
+    def seconds(self) -> float:
+        """The time."""
+
+    def callLater(
+        self, delay: float, callable: Callable[..., object], *args: Any
+    ) -> IDelayedCall:
+        """Call later."""
+
+    def addReader(self, reader: Any) -> object:
+        """Call C{reader.doRead} when its descriptor is readable."""
+
+    def removeReader(self, reader: Any) -> object:
+        """Do not, any more."""

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.remoting.counts import Counts
-from rocketbroker.remoting.hub import HubReactor
+from rocketbroker.remoting.interfaces import HubReactor
 
 #: Connections accepted at one wake-up, at most; the others wait for the next.
 MAX_ACCEPTED: Final = 64

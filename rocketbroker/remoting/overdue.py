@@ -29,7 +29,8 @@ from math import inf
 from typing import Final
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.remoting.hubconnection import HubConnection, keep
+from rocketbroker.remoting.cutting import keep
+from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.wire.command import RESPONSE
 from rocketbroker.wire.frames import decode
 

@@ -8,7 +8,8 @@ the reactor's own transports.
 from __future__ import annotations
 
 import socket
-from typing import Any, Final, cast, final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast, final
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.error import CannotListenError
@@ -24,7 +25,8 @@ from twisted.python.failure import Failure
 
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
-from rocketbroker.remoting.hub import Hub, HubReactor
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.listener import (
     Listener,
     cannot_listen,
@@ -39,6 +41,10 @@ from rocketbroker.remoting.turns import Turns
 #: How long a stopping server waits for answers that are under way, and then again for
 #: peers to take all bytes sent.
 GRACE_SECONDS: Final = 3.0
+
+#: Takes an accepted socket: with its port's connections, and the other side's address
+#: and port.
+HandOver: TypeAlias = Callable[[socket.socket, ConnectionGroup, str, int], object]
 
 #: How often it looks.
 _LOOK_SECONDS: Final = 0.05
@@ -75,6 +81,7 @@ class RemotingServer:
         table: ResponderTable,
         hub: Hub | Turns | None = None,
         limits: Limits | None = None,
+        hand_over: HandOver | None = None,
     ) -> None:
         """
         @param reactor: tells the time, calls later, watches sockets; without a hub it
@@ -84,10 +91,12 @@ class RemotingServer:
         @param hub: serves the connections; or, where there is no epoll, the turns that
             a broker has registered with; or nothing.
         @param limits: instead of those in C{options}.
+        @param hand_over: gets accepted sockets instead of the hub.
         """
         self._reactor = reactor
         self._options = options
         self._hub = hub if isinstance(hub, Hub) else None
+        self._hand_over = hand_over
         self.turns = hub.turns if isinstance(hub, Hub) else hub or Turns()
         self.group = ConnectionGroup(
             cast(Any, reactor), table, limits or Limits.of_server(options), self.turns
@@ -139,7 +148,8 @@ class RemotingServer:
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
         assert self._hub is not None
-        self._hub.adopt(sock, self.group, host, port)
+        hand_over = self._hand_over or self._hub.adopt
+        hand_over(sock, self.group, host, port)
 
     def stop(self) -> Deferred[None]:
         """Accept no more connections, let answers under way go out, close all.

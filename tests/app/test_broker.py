@@ -15,9 +15,11 @@ from rocketbroker.app.broker import (
     makeService,
     printed,
     settings_of,
+    workers_of,
 )
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 
 
@@ -104,6 +106,36 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(settings.address_reason, "brokerIP1")
         with self.assertRaises(ConfigurationError):
             self.settings("--advertise", "a b")
+
+    def test_workers(self) -> None:
+        """The flag wins over the file; it must be a number or auto."""
+        path = self.file("workers=1")
+        self.assertEqual(self.settings("-c", path).broker.workers, "1")
+        settings = self.settings("-c", path, "--workers", "auto")
+        self.assertEqual(settings.broker.workers, "auto")
+        for text in ("-1", "65", "many"):
+            error = self.assertRaises(
+                ConfigurationError, self.settings, f"--workers={text}"
+            )
+            self.assertEqual(
+                str(error),
+                f"--workers cannot be {text!r}: it must be auto, or a whole number "
+                "from 0 to 64.",
+            )
+
+    def test_workersWithoutEpoll(self) -> None:
+        """Where there is no epoll there can be no workers."""
+        reactor = object()
+        self.assertIsNone(workers_of(reactor, Turns(), self.settings()))
+        settings = self.settings("--workers", "2")
+        error = self.assertRaises(
+            ConfigurationError, workers_of, reactor, Turns(), settings
+        )
+        self.assertEqual(
+            str(error),
+            "workers cannot be '2': there is no epoll here, which workers need; 0 "
+            "does without.",
+        )
 
     def test_printed(self) -> None:
         """-p prints all settings but the identity, -m the important ones."""

@@ -83,6 +83,12 @@ PATIENT: dict[str, object] = {
 }
 
 
+#: With ROCKETBROKER_TEST_WORKERS=2 in the environment all brokers have workers.
+WITH_WORKERS: dict[str, object] = {
+    "workers": os.environ.get("ROCKETBROKER_TEST_WORKERS", "0")
+}
+
+
 class Server:
     """One `twistd -n NAME -c FILE`.
 
@@ -203,6 +209,7 @@ class Cluster:
                 "enablePropertyFilter": "true",
                 "metricsPromExporterPort": self.broker_metrics,
                 **PATIENT,
+                **WITH_WORKERS,
                 **settings,
             },
             self.folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from select import select
 
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
@@ -284,6 +285,17 @@ class HubTests(SynchronousTestCase):
         self.assertTrue(self.wire.connection.congested)
         self.wire.resume()
         self.assertEqual([a.opaque for a in self.wire.commands()], list(range(9)))
+
+    def test_congestedQuiet(self) -> None:
+        """Requests of a peer that became congested answer by answer wake nobody."""
+        self.wire.pause()
+        for _ in range(4):
+            self.wire.connection.send(bytes(200_000))
+            self.wire.step()
+        self.assertTrue(self.wire.connection.congested)
+        self.wire.peer.sendall(encode(Command(105)))
+        self.assertEqual(select([self.hub], [], [], 0)[0], [])
+        self.assertEqual(self.seen, [])
 
     def test_congestedAndGone(self) -> None:
         """A congested peer that goes away is noticed."""

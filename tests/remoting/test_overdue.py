@@ -9,8 +9,9 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.cutting import keep
 from rocketbroker.remoting.hub import MAX_SECONDS, Hub
-from rocketbroker.remoting.hubconnection import HubConnection, keep
+from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.overdue import (
     SWEEP_SECONDS,

@@ -1,79 +1,11 @@
-"""A proxy's header before a connection, whichever way its bytes travel."""
+"""A proxy's header before connections of the hub and of Twisted's transports."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.connection_group import Limits
-from rocketbroker.remoting.interfaces import Answer, IConnection
-from rocketbroker.remoting.table import ResponderTable
-from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.frames import encode
-from tests.remoting.wires import HubWire, NetworkWire, Wire
-
-if TYPE_CHECKING:
-    Case = SynchronousTestCase
-else:
-    Case = object
-
-ECHO = 105
-
-
-def echo(connection: IConnection, command: Command) -> Answer:
-    """The request's answer."""
-    return response_to(command)
-
-
-class ProxyContract(Case):
-    """The suite."""
-
-    WIRE: type[HubWire] | type[NetworkWire]
-
-    def begin(self) -> None:
-        """A connection that is new."""
-        table = ResponderTable()
-        table.register(ECHO, echo)
-        self.w: Wire = self.WIRE(table, Limits())
-        self.addCleanup(self.w.end)
-
-    def test_proxy(self) -> None:
-        """A proxy's header before the first frame, whole or in pieces, says which
-        address logs and tables show; messages keep the proxy's."""
-        line = b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n"
-        request = encode(Command(ECHO, opaque=1))
-        for cuts in ([], [1, 2, 5, len(line) - 1], [len(line)], [len(line) + 3]):
-            self.begin()
-            host = self.w.connection.peer_host
-            data = line + request + request
-            for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
-                self.w.feed(data[begin:end])
-            self.assertEqual(len(self.w.commands()), 2, cuts)
-            self.assertEqual(self.w.connection.peer, "203.0.113.7:56324")
-            self.assertEqual(self.w.connection.peer_host, host)
-
-    def test_proxyOwn(self) -> None:
-        """A proxy that asks for itself is its own client."""
-        self.begin()
-        peer = self.w.connection.peer
-        self.w.feed(b"\r\n\r\n\0\r\nQUIT\n" + bytes.fromhex("20000000"))
-        self.w.feed(encode(Command(ECHO, opaque=1)))
-        self.assertEqual(len(self.w.commands()), 1)
-        self.assertEqual(self.w.connection.peer, peer)
-
-    def test_proxyWrong(self) -> None:
-        """A header that is wrong, or comes again, or behind a frame, is broken off."""
-        line = b"PROXY UNKNOWN\r\n"
-        request = encode(Command(ECHO, opaque=1))
-        for data in (b"PROXY TCP9\r\n", line + line, line + request + line):
-            self.begin()
-            self.w.feed(data)
-            self.assertTrue(self.w.ended(), data)
-            self.assertEqual(self.w.connection.group.counts.broken, 1)
-        self.begin()
-        self.w.feed(request + line)
-        self.assertTrue(self.w.ended())
+from tests.remoting.proxy_contract import ProxyContract
+from tests.remoting.wires import HubWire, NetworkWire
 
 
 class HubProxyTests(ProxyContract, SynchronousTestCase):

@@ -1,0 +1,319 @@
+# -*- test-case-name: tests.workers.test_relay -*-
+"""The worker's end of a link: requests of clients to the owner, its answers back.
+
+A turn of the worker's hub brings bytes of clients and frames of the link. Whole frames
+of a client go on as they came, those of one reading together, and all that a turn has
+brought leaves with one write at its end. Nothing is decoded: the length of each frame
+is all that is read of it.
+
+The seam
+========
+
+The table of the worker's connections has the responders that the worker serves itself.
+It looks there first; what is not there is relayed. So far the table is empty.
+
+Back-pressure
+=============
+
+  - A client that does not read: the owner sends C{WINDOW_BYTES} for it, and more when
+    the client's kernel has taken them (ACK). What else it has for it it keeps, as if
+    the kernel's buffer were full; so it finds the connection congested as any other.
+  - A client that the owner does not want to read, for that or because its requests
+    wait: the owner says PAUSE, and the connection is not read.
+  - An owner that is slower than all clients together: the link holds more than
+    C{HIGH_WATER}, and each client that brings something waits until it has less than
+    C{LOW_WATER}.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, final
+
+from twisted.logger import Logger
+
+from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.remoting.counts import Counts
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.hubconnection import IN, OUT, HubConnection
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.workers.link import HIGH_WATER, LOW_WATER, LinkStream
+from rocketbroker.workers.link_frames import (
+    ACK_BYTES,
+    Kind,
+    LinkFrame,
+    Reason,
+    head,
+    link_frame,
+)
+
+#: The last code of a connection whose requests were relayed: no code of the protocol.
+RELAYED: Final = 0
+
+_WORDS: Final = Struct(
+    ">I"  # length of the rest of the frame
+    "I"  # serialization (8 bits), length of the header (24 bits)
+)
+
+
+@final
+class RelayedClient:
+    """A client's connection.
+
+    @ivar id: its number on the link.
+    @ivar connection: in the worker's hub.
+    @ivar is_held: whether the owner wants nothing of it for now.
+    @ivar waits: whether it waits for room on the link.
+    @ivar is_broken: whether it has broken the protocol; the owner is about to close it.
+    @ivar unacknowledged: bytes of the owner for it that were not acknowledged.
+    """
+
+    __slots__ = (
+        "connection",
+        "id",
+        "is_broken",
+        "is_held",
+        "unacknowledged",
+        "waits",
+    )
+
+    def __init__(self, connection_id: int, connection: HubConnection) -> None:
+        self.id = connection_id
+        self.connection = connection
+        self.is_held = False
+        self.waits = False
+        self.is_broken = False
+        self.unacknowledged = 0
+
+    def hold(self) -> None:
+        """Read it, or do not."""
+        self.connection.hold(self.is_held or self.waits or self.is_broken)
+
+
+@final
+class OwnerRelay:
+    """All connections of a worker, relayed to its owner.
+
+    @ivar peer: the owner, for the log.
+    @ivar stream: the link.
+    @ivar frames_relayed: frames of clients that went to the owner.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        hub: Hub,
+        group: ConnectionGroup,
+        stream: LinkStream,
+        told: Callable[[LinkFrame], object],
+        gone: Callable[[], object],
+    ) -> None:
+        """
+        @param group: the clients' connections.
+        @param told: gets what concerns the worker itself: START, STOP.
+        @param gone: called when the owner is.
+        """
+        self.peer = "the owner"
+        self.stream = stream
+        self.frames_relayed = 0
+        self._hub = hub
+        self._group = group
+        self._told = told
+        self._gone = gone
+        self._armed = IN
+        self._clients: dict[int, RelayedClient] = {}
+        self._of: dict[IConnection, RelayedClient] = {}
+        self._answered: dict[int, RelayedClient] = {}
+        self._waiting: list[RelayedClient] = []
+        self._closes = self._reasons(group.counts)
+        group.relay = self
+        hub.sockets.watch_link(self)
+        hub.watch()
+
+    # From clients.
+
+    def frames(self, connection: HubConnection, data: bytes) -> int:
+        """Pass whole frames on; how many bytes they are."""
+        client = self._of[connection]
+        if self.stream.unsent > HIGH_WATER:
+            client.waits = True
+            self._waiting.append(client)
+            client.hold()
+            return 0
+        hot = self._group.table.hot
+        most = self._group.limits.frame_bytes - 4
+        unpack = _WORDS.unpack_from
+        size = len(data)
+        start = begin = frames = 0
+        while size - start >= 8:
+            length, word = unpack(data, start)
+            end = start + 4 + length
+            if end > size or not 4 <= length <= most:
+                break
+            if hot and self._serve(connection, data[start:end], word):
+                self._pass(client, data[begin:start])
+                begin = end
+            else:
+                frames += 1
+            start = end
+        self._pass(client, data[begin:start])
+        if start:
+            connection.last_code = RELAYED
+        self.frames_relayed += frames
+        self._group.counts.frames_in += frames
+        return start
+
+    def _serve(self, connection: HubConnection, frame: bytes, word: int) -> bool:
+        """Let the worker itself serve a frame, if it can; whether it did."""
+        entry = self._group.table.hot.get(frame[8:20])
+        if entry is None or word > len(frame) - 8:
+            return False
+        body = 8 + word
+        try:
+            if not entry.responder(connection, frame[8:body], frame[body:]):
+                return False
+            entry.taken += 1
+        except Exception as error:
+            connection.hot_failed(frame[4:], error)
+        return True
+
+    def _pass(self, client: RelayedClient, data: bytes) -> None:
+        if data:
+            stream = self.stream
+            stream.write(head(Kind.DATA, client.id, len(data)))
+            stream.write(data)
+
+    def proxy_header(self, connection: HubConnection, header: bytes) -> None:
+        """Let the owner see which address logs and tables are to show."""
+        self._pass(self._of[connection], header)
+
+    def garbage(self, connection: HubConnection, data: bytes) -> None:
+        """Let the owner see why it has to close the connection."""
+        client = self._of[connection]
+        client.is_broken = True
+        client.hold()
+        self._pass(client, data)
+
+    def _closed(self, connection: IConnection) -> None:
+        """A connection is gone, and the owner has not asked for it."""
+        client = self._of.pop(connection, None)
+        if client is None:
+            return
+        del self._clients[client.id]
+        before = self._closes
+        self._closes = self._reasons(self._group.counts)
+        changed = [r for r in Reason if self._closes[r] != before[r]]
+        reason = changed[0] if changed else Reason.LOST
+        self.tell(link_frame(Kind.CLOSE, client.id, bytes([reason])))
+
+    @staticmethod
+    def _reasons(counts: Counts) -> tuple[int, ...]:
+        """How many connections were closed so far, for each reason.
+
+        A connection is counted just before it is closed; so the count that differs
+        tells why.
+        """
+        return counts.lost, counts.idle, counts.stalled
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame to the owner."""
+        self.stream.write(frame)
+        self._hub.link_has_output()
+
+    # From the owner; called by the hub.
+
+    def fileno(self) -> int:
+        """The link's descriptor."""
+        return self.stream.fileno()
+
+    def ready(self, events: int) -> tuple[HubConnection, ...]:
+        """The owner has sent something."""
+        try:
+            frames = self.stream.read()
+        except RemoteProtocolError as error:
+            self._log.error("The owner's frames make no sense: {error}.", error=error)
+            self.abort()
+            return ()
+        for kind, connection_id, payload in frames:
+            if kind == Kind.DATA:
+                client = self._clients.get(connection_id)
+                if client is not None:
+                    client.connection.send(payload)
+                    client.unacknowledged += len(payload)
+                    self._answered[connection_id] = client
+            elif kind == Kind.OPEN:
+                self._open(connection_id, payload)
+            elif connection_id:
+                self._control(kind, connection_id)
+            else:
+                self._told(LinkFrame(kind, connection_id, payload))
+        if self.stream.is_broken:
+            self.abort()
+        return ()
+
+    def _open(self, connection_id: int, payload: bytes) -> None:
+        host, port = json.loads(payload)
+        sock = self.stream.passed_socket()
+        connection = self._hub.adopt(sock, self._group, host, port)
+        client = RelayedClient(connection_id, connection)
+        self._clients[connection_id] = client
+        self._of[connection] = client
+        connection.on_close(self._closed)
+
+    def _control(self, kind: int, connection_id: int) -> None:
+        client = self._clients.get(connection_id)
+        if client is None:
+            return  # It was closed before the owner knew.
+        if kind == Kind.CLOSE:
+            del self._clients[connection_id]
+            del self._of[client.connection]
+            client.connection.close()
+        elif kind in (Kind.PAUSE, Kind.RESUME):
+            client.is_held = kind == Kind.PAUSE
+            client.hold()
+
+    def flush(self) -> None:
+        """A turn ends: send all to the owner."""
+        if self._answered:
+            self._acknowledge()
+        stream = self.stream
+        if stream.unsent:
+            stream.flush()
+            if stream.is_broken:
+                self.abort()
+                return
+        wanted = IN | OUT if stream.unsent else IN
+        if wanted != self._armed:
+            self._armed = wanted
+            self._hub.rearm(stream.fileno(), wanted)
+        if self._waiting and stream.unsent < LOW_WATER:
+            waiting, self._waiting = self._waiting, []
+            for client in waiting:
+                client.waits = False
+                client.hold()
+
+    def _acknowledge(self) -> None:
+        """Say how much was taken of what those had that were answered lately."""
+        answered = self._answered
+        for client in [*answered.values()]:
+            unsent = client.connection.unsent
+            taken = client.unacknowledged - unsent
+            if taken >= ACK_BYTES:
+                client.unacknowledged = unsent
+                payload = taken.to_bytes(4, "big")
+                self.stream.write(link_frame(Kind.ACK, client.id, payload))
+            if not unsent or client.connection.closed:
+                del answered[client.id]
+
+    # The end.
+
+    def abort(self) -> None:
+        """The owner is gone, or the link is of no use."""
+        if self.stream.fileno() >= 0:
+            self._hub.sockets.forget_link(self)
+            self.stream.close()
+            self._gone()

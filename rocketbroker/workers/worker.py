@@ -1,0 +1,137 @@
+# -*- test-case-name: tests.workers.test_worker -*-
+"""A worker: a hub with the connections of clients, and the link to the owner.
+
+It ends when the owner is gone or says STOP; after STOP it first gives clients what was
+sent to them, for a bounded time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from socket import socket
+from time import sleep
+from typing import Final, Protocol, final
+
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+
+from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.hub import Hub
+from rocketbroker.remoting.interfaces import HubReactor
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.workers.link import LinkStream
+from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
+from rocketbroker.workers.relay import OwnerRelay
+from rocketbroker.workers.start import WorkerLoad, WorkerSettings
+
+#: How often a worker says how it does.
+LOAD_SECONDS: Final = 1.0
+
+#: How long clients may take after STOP until they have taken what was sent to them.
+GRACE_SECONDS: Final = 3.0
+
+
+class Usage(Protocol):
+    """What this process takes of the machine."""
+
+    def cpu_seconds(self) -> float:
+        """All its time on cores."""
+
+    def resident_bytes(self) -> int:
+        """Its memory."""
+
+
+@final
+class Worker:
+    """One worker.
+
+    @ivar hub: has the connections.
+    @ivar table: the responders of the worker itself; all other requests are relayed.
+    @ivar group: the connections of clients.
+    @ivar relay: the link.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        reactor: HubReactor,
+        sock: socket,
+        usage: Usage,
+        ended: Callable[[], object],
+    ) -> None:
+        """
+        @param sock: the worker's end of the link.
+        @param ended: called once, when nothing is left to do.
+        """
+        self.hub = Hub(reactor, sleep=sleep)
+        self.table = ResponderTable()
+        clock: object = reactor
+        self.group = ConnectionGroup(
+            clock,  # type: ignore[arg-type]  # a reactor tells the time, too
+            self.table,
+            Limits(),
+            self.hub.turns,
+        )
+        self._reactor = reactor
+        self._usage = usage
+        self._ended = ended
+        self._has_ended = False
+        self._busy_since = 0.0
+        self._said_at = reactor.seconds()
+        self._calls: list[IDelayedCall] = []
+        self.relay = OwnerRelay(
+            self.hub, self.group, LinkStream(sock), self._told, self._end
+        )
+
+    def _told(self, frame: LinkFrame) -> None:
+        """The owner says something that concerns the worker itself."""
+        if frame.kind == Kind.START:
+            settings = WorkerSettings.from_json(frame.payload)
+            self.group.limits = settings.limits
+            self.hub.buffers.limit = settings.buffer_bytes
+            self._say_load()
+        elif frame.kind == Kind.STOP:
+            self._stop()
+
+    def load(self) -> WorkerLoad:
+        """How it does."""
+        counts, usage = self.group.counts, self._usage
+        cpu_seconds, now = usage.cpu_seconds(), self._reactor.seconds()
+        elapsed = now - self._said_at
+        busy = (cpu_seconds - self._busy_since) / elapsed if elapsed else 0.0
+        self._busy_since, self._said_at = cpu_seconds, now
+        return WorkerLoad(
+            connections=self.hub.connection_count(),
+            frames_in=self.relay.frames_relayed,
+            bytes_in=counts.bytes_in,
+            bytes_out=counts.bytes_out,
+            cpu_seconds=cpu_seconds,
+            resident_bytes=usage.resident_bytes(),
+            pauses=counts.pauses,
+            busy=busy,
+        )
+
+    def _say_load(self) -> None:
+        self.relay.tell(link_frame(Kind.LOAD, 0, self.load().to_json()))
+        self._calls = [self._reactor.callLater(LOAD_SECONDS, self._say_load)]
+
+    def _stop(self) -> None:
+        """Close all connections when all is sent; end then, or when it takes too
+        long."""
+        for connection in list(self.group.connections):
+            connection.close()
+        self._calls.append(self._reactor.callLater(GRACE_SECONDS, self._end))
+        self.group.when_empty().addCallback(lambda _: self._end())
+
+    def _end(self) -> None:
+        """Close all that is left."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        for call in self._calls:
+            if call.active():
+                call.cancel()
+        self.relay.abort()
+        self.hub.shut()
+        self._ended()

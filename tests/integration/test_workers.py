@@ -1,0 +1,202 @@
+"""A broker with workers: official clients, and processes that are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from threading import Event, Thread
+from urllib.request import urlopen
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.messages import Message
+from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.errors import RocketbrokerError
+from tests.integration.javacase import fresh, until
+from tests.integration.javaclient import JavaClient, JavaError, body_of
+from tests.integration.servers import Cluster
+
+WORKERS = 2
+SENDERS = 4
+
+#: A whole segment is read here.
+SEGMENT = 64 << 20
+
+
+def workers_of(owner: int) -> list[int]:
+    """The processes of the workers of a broker."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent == owner and b"rocketbroker.app.worker_process" in words:
+            found.append(int(path.name))
+    return sorted(found)
+
+
+def is_there(process: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+class WorkersTests(SynchronousTestCase):
+    """Two workers."""
+
+    timeout = 300
+
+    def setUp(self) -> None:
+        """A broker with workers."""
+        self.cluster = Cluster(workers=WORKERS, mappedFileSizeCommitLog=SEGMENT).start()
+        self.addCleanup(self.cluster.stop)
+        assert self.cluster.broker.process is not None
+        self.owner = self.cluster.broker.process.pid
+        self.assertTrue(until(self.all_up), self.cluster.logs()[-2000:])
+        self.workers = workers_of(self.owner)
+
+    def all_up(self) -> bool:
+        """Whether all workers have said how they do."""
+        return self.metric("rocketbroker_worker_resident_memory_bytes", 2) > 1 << 20
+
+    def metric(self, name: str, worker: int) -> float:
+        """A value of one worker."""
+        url = f"http://127.0.0.1:{self.cluster.broker_metrics}/metrics"
+        with urlopen(url, timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        found = [
+            float(line.rsplit(" ", 1)[1])
+            for line in lines
+            if line.startswith(f"{name}{{") and f'worker="{worker}"' in line
+        ]
+        return found[0] if found else 0.0
+
+    def kill_one(self) -> None:
+        """Kill a worker; there is another in its place."""
+        before = workers_of(self.owner)
+        killed = random.choice(before)
+        os.kill(killed, signal.SIGKILL)
+
+        def replaced() -> bool:
+            now = workers_of(self.owner)
+            return len(now) == WORKERS and killed not in now
+
+        self.assertTrue(until(replaced), self.cluster.logs()[-2000:])
+
+    def test_javaClient(self) -> None:
+        """The official client sends and consumes, is asked about transactions, shares
+        queues, and goes on after each worker was killed."""
+        java = JavaClient("5.3.3", self.cluster.names, self.cluster.folder)
+        self.addCleanup(java.stop)
+        topic, group = fresh("T"), fresh("G")
+        java("createTopic", topic=topic, queues=4, address=self.cluster.address)
+        java("producer", name="p", group="P", retries=2)
+        for name in ("c", "d"):
+            java("consumer", name=name, group=group, topic=topic)
+        acknowledged = set()
+
+        def send(count: int) -> None:
+            done, end = 0, time.monotonic() + 60
+            while done < count and time.monotonic() < end:
+                body = b"%d" % random.getrandbits(60)
+                try:
+                    java.send("p", topic, body)
+                except JavaError:
+                    time.sleep(0.2)
+                    continue
+                acknowledged.add(body)
+                done += 1
+            self.assertEqual(done, count, self.cluster.logs()[-2000:])
+
+        def received() -> set[bytes]:
+            both = (java.received(name, 0, 0) for name in ("c", "d"))
+            return {body_of(message) for got in both for message in got}
+
+        send(40)
+        for _ in range(3):
+            self.kill_one()
+            send(40)
+        self.assertTrue(
+            until(lambda: acknowledged <= received(), 90), self.cluster.logs()[-2000:]
+        )
+        self.assertTrue(java.received("c", 1) and java.received("d", 1))
+        for name, least in (("connections", 1), ("restarts_total", 3)):
+            values = [
+                self.metric(f"rocketbroker_worker_{name}", worker) for worker in (1, 2)
+            ]
+            self.assertGreaterEqual(sum(values), least, name)
+
+    def test_killedWorkers(self) -> None:
+        """While producers send, workers are killed: what was acknowledged is stored."""
+        topic = fresh("T")
+        acknowledged: list[set[bytes]] = [set() for _ in range(SENDERS)]
+        over = Event()
+
+        def send(mine: set[bytes]) -> None:
+            with Client(Settings(self.cluster.names, seconds=10)) as client:
+                producer = Producer(client)
+                while not over.is_set():
+                    body = b"%d" % random.getrandbits(62)
+                    try:
+                        result = producer.send(Message(topic, body))
+                    except RocketbrokerError:
+                        continue
+                    if result.status == 0:
+                        mine.add(body)
+
+        with Client(Settings(self.cluster.names, seconds=30)) as client:
+            client.create_topic(topic, queues=4)
+        senders = [Thread(target=send, args=(mine,)) for mine in acknowledged]
+        for sender in senders:
+            sender.start()
+        try:
+            for _ in range(4):
+                before = [len(mine) for mine in acknowledged]
+                self.kill_one()
+
+                def all_go_on(before: list[int] = before) -> bool:
+                    pairs = zip(acknowledged, before, strict=True)
+                    return all(len(mine) > count + 50 for mine, count in pairs)
+
+                self.assertTrue(until(all_go_on, 60), self.cluster.logs()[-2000:])
+        finally:
+            over.set()
+            for sender in senders:
+                sender.join()
+        self.cluster.broker.stop()
+        log = b"".join(
+            path.read_bytes() for path in (self.cluster.store / "commitlog").iterdir()
+        )
+        lost = [b for mine in acknowledged for b in mine if b not in log]
+        self.assertEqual(lost, [])
+
+    def test_killedOwner(self) -> None:
+        """When the broker is killed its workers end, and the next one starts."""
+        self.cluster.broker.stop(signal.SIGKILL)
+        self.assertTrue(
+            until(lambda: not any(map(is_there, self.workers)), 10), self.workers
+        )
+        self.cluster.broker.start()
+        assert self.cluster.broker.process is not None
+        self.owner = self.cluster.broker.process.pid
+        self.assertTrue(until(self.all_up), self.cluster.logs()[-2000:])
+
+    def test_stop(self) -> None:
+        """A clean stop ends the workers, too; signals that all get are the owner's."""
+        for worker in self.workers:
+            os.kill(worker, signal.SIGINT)
+            os.kill(worker, signal.SIGTERM)
+        time.sleep(0.2)
+        self.assertEqual(workers_of(self.owner), self.workers)
+        self.assertEqual(self.cluster.broker.stop(), -signal.SIGTERM)
+        self.assertFalse(any(map(is_there, self.workers)))

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.workers -*-
+"""Tests of rocketbroker.workers."""
