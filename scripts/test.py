@@ -2,12 +2,15 @@
 """Bring every Python package needed and run the tests, several parts at a time.
 
     python3 scripts/test.py [--fast] [--heavy] [--no-install] [--no-skips]
-                            [names of tests ...]
+                            [--compiled] [names of tests ...]
 
 Without a name it runs all tests, but the large forms of the heavy ones. --fast leaves
 out tests/integration; --heavy runs only the heavy tests (those that import
 tests.heavy), in their large form: long hand-overs and full sweeps. With names it runs
 those packages, modules, classes or methods.
+
+--compiled compiles the codec in a copy of the checkout (scripts/compiled.py) and runs
+the tests there: without a name those of the codec and of what uses it.
 
 --no-install uses this Python as it is; --no-skips fails when a test was skipped.
 
@@ -35,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 ENVIRONMENT = ROOT / ".env"
 
 #: Where what is installed lies.
@@ -45,6 +49,19 @@ MAX_SLOW = 15
 
 #: By this variable tests.heavy learns that the large forms are wanted.
 HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
+
+#: What runs on the compiled form, too: the codec, and what is done with it.
+ON_BOTH_FORMS = (
+    "tests.codec",
+    "tests.wire.test_hot",
+    "tests.remoting.test_hub",
+    "tests.broker.send",
+    "tests.store.commitlog.test_writer",
+    "tests.store.commitlog.test_encoder",
+    "tests.store.commitlog.test_record_crc",
+    "tests.store.dispatch",
+    "tests.store.index",
+)
 
 #: How much of a processor a part keeps busy: parts of integration wait for half of
 #: their time, but for the large forms.
@@ -232,7 +249,6 @@ def list_tests(names: list[str]) -> None:
         else:
             yield found
 
-    sys.path.insert(0, str(ROOT))
     for test in each(TestLoader().loadByNames(names, recurse=True)):
         part = test.id()
         if found := re.match(r"(tests[.\w]*?)\.test_\w+\.[A-Z]\w*", part):
@@ -334,7 +350,7 @@ def main() -> int:
     """Install unless told not to, then run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true", help=argparse.SUPPRESS)
-    for flag in ("--fast", "--heavy", "--no-install", "--no-skips"):
+    for flag in ("--fast", "--heavy", "--no-install", "--no-skips", "--compiled"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("names", nargs="*")
     words = parser.parse_args()
@@ -344,6 +360,11 @@ def main() -> int:
     python = Path(sys.executable)
     if not words.no_install:
         python = environment("spark,test")
+    if words.compiled:
+        # Here, as the environment must be there first.
+        from scripts.compiled import in_copy
+
+        return in_copy(python, [*(words.names or ON_BOTH_FORMS)])
     return run(python, chosen(words), words.heavy).close(words.no_skips)
 
 

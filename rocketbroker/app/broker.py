@@ -28,6 +28,7 @@ from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.codec.form import FORM
 from rocketbroker.config.addresses import check_host
 from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
 from rocketbroker.config.keyed import text_of
@@ -321,6 +322,7 @@ class BrokerService(LoggedService):
         """The reactor runs: begin to work."""
         super().startService()  # type: ignore[no-untyped-call]
         log_settings(self._log, self.settings)
+        self._log.info("The codec of messages is {form}.", form=FORM)
         self._log.info(
             "At most {bound} files of the store are open at once.",
             bound=self.store.open_files.bound,

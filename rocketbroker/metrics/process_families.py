@@ -8,6 +8,7 @@ import platform
 from prometheus_client import Metric
 from prometheus_client.process_collector import ProcessCollector
 
+from rocketbroker.codec.form import FORM
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.versions import own_version
 
@@ -28,8 +29,10 @@ def add_process(samples: Samples, found: list[Metric]) -> None:
             add(sample.name, metric.documentation, sample.value)
     samples.gauge(
         "rocketbroker_build_info",
-        "the version of rocketbroker and of Python; always 1",
+        "the version of rocketbroker and of Python, and whether the codec is compiled "
+        "or pure; always 1",
         1,
         version=own_version(),
         python=platform.python_version(),
+        codec=FORM,
     )

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, NamedTuple, Protocol, cast, final
 
 #: Bytes received from one connection in one turn, at most.
 RECEIVE_BYTES: Final = 65536
@@ -280,3 +280,12 @@ class Buffers:
 def held_by(holder: Holder) -> Held:
     """What a connection keeps now."""
     return Held(holder.unsent, len(holder.partial or b""), holder.since)
+
+
+def rest_of(data: bytes | memoryview, sent: int) -> memoryview:
+    """What was not sent, as a view; a copy, once it is less than half of what the view
+    keeps in memory."""
+    rest = memoryview(data)[sent:]
+    if 2 * len(rest) < len(cast(bytes, rest.obj)):
+        return memoryview(bytes(rest))
+    return rest

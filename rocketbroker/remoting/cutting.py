@@ -16,9 +16,6 @@ from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.foreign import wrong_length
 from rocketbroker.wire.frames import MAX_HEADER_BYTES, MAX_READ_BYTES, long_header
 
-_LENGTH: Final = Struct(
-    ">I"  # length of the rest of the frame
-)
 _WORDS: Final = Struct(
     ">I"  # length of the rest of the frame
     "I"  # serialization (8 bits), length of the header (24 bits)
@@ -86,9 +83,12 @@ def take_single(connection: HubConnection, data: bytes) -> bool:
     entry = group.table.hot.get(data[8:20])
     if entry is None or entry.is_large:
         return False
-    body = 8 + word
     group.counts.frames_in += 1
     connection.last_code = entry.code
+    if entry.run is not None and entry.run(connection, data, 0, size)[0]:
+        entry.taken += 1
+        return True
+    body = 8 + word
     try:
         if entry.responder(connection, data[8:body], data[body:]):
             entry.taken += 1
@@ -114,7 +114,7 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     size = len(data)
     start = 0
     frames = 0
-    entry = None
+    entry, tried = None, -1
     while size - start >= 8 and not connection.halted:
         length, word = unpack(data, start)
         if not 4 <= length <= most:
@@ -123,10 +123,19 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
         if end > size:
             break
         head = start + 8
-        start = end
-        frames += 1
         # With another serialization in its first byte the word exceeds any length.
         entry = hot.get(data[head : head + 12]) if word <= length - 4 else None
+        if entry is not None and entry.run is not None and start != tried:
+            count, tried = entry.run(connection, data, start, most)
+            if count:
+                start = tried
+                frames += count
+                entry.taken += count
+                if hub.seconds() >= hub.latest:
+                    break
+                continue
+        start = end
+        frames += 1
         if entry is None:
             connection.frame_received(data[head - 4 : end])
         else:
@@ -178,7 +187,7 @@ def keep(connection: HubConnection, rest: bytes) -> bool:
     size = len(rest)
     connection.wanted = 8
     if size >= 4:
-        (length,) = _LENGTH.unpack_from(rest)
+        length = int.from_bytes(rest[:4], "big")
         most = connection.group.limits.frame_bytes
         if length < 4 or length + 4 > most:
             return _keep_proxied(connection, rest, wrong_length(length, most))

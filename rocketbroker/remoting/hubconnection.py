@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, cast, final
 
-from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, Buffers
+from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, Buffers, rest_of
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup
 
@@ -335,12 +335,3 @@ class HubConnection(CommandChannel):
         self.unsent = 0
         self._count()
         self.group.left(self)
-
-
-def rest_of(data: bytes | memoryview, sent: int) -> memoryview:
-    """What was not sent, as a view; a copy, once it is less than half of what the view
-    keeps in memory."""
-    rest = memoryview(data)[sent:]
-    if 2 * len(rest) < len(cast(bytes, rest.obj)):
-        return memoryview(bytes(rest))
-    return rest

@@ -78,6 +78,12 @@ Responder: TypeAlias = Callable[[IConnection, Command], Answer]
 HotResponder: TypeAlias = Callable[[IConnection, bytes, bytes], bool]
 
 
+#: Takes requests of one code that came together: given the connection, received bytes,
+#: where the first frame begins, and how long a frame may be without its first word.
+#: Returns how many it took, and where the first begins that it did not take.
+HotRun: TypeAlias = Callable[[IConnection, bytes, int, int], tuple[int, int]]
+
+
 class IResponderTable(Interface):
     """The responders of one port. A broker fills one for the main and one for the VIP
     port."""
@@ -85,11 +91,18 @@ class IResponderTable(Interface):
     def register(code: int, responder: Responder) -> None:
         """Answer C{code} with C{responder}."""
 
-    def register_hot(code: int, responder: HotResponder, quick: bool = False) -> None:
+    def register_hot(
+        code: int,
+        responder: HotResponder,
+        quick: bool = False,
+        run: HotRun | None = None,
+    ) -> None:
         """Let C{responder} try first when a data connection brings C{code} as JSON.
 
         @param quick: no request takes more than some ten microseconds, so that the time
             of a connection need not be looked at after each.
+        @param run: tries first where data connections bring several at once. It raises
+            nothing, and takes no longer than the connection has.
         """
 
 

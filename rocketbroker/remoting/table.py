@@ -24,7 +24,12 @@ from zope.interface import classImplements
 
 from rocketbroker.errors import RequestCodeNotSupported
 from rocketbroker.remoting.counts import Latencies
-from rocketbroker.remoting.interfaces import HotResponder, IResponderTable, Responder
+from rocketbroker.remoting.interfaces import (
+    HotResponder,
+    HotRun,
+    IResponderTable,
+    Responder,
+)
 from rocketbroker.wire.codes import RequestCode
 
 #: How many bytes of a JSON header name a hot responder.
@@ -73,15 +78,19 @@ class HotEntry:
     @ivar unwatched: after a frame whose number in its reading has any of these bits the
         clock is not looked at: looking costs a fiftieth of a quick request.
     @ivar is_large: whether its answers may take megabytes.
+    @ivar run: takes several requests at once; None: nothing does.
     @ivar taken: how many requests it took so far.
     @ivar timed: how many of those the latencies know.
     """
 
-    __slots__ = ("code", "is_large", "responder", "taken", "timed", "unwatched")
+    __slots__ = ("code", "is_large", "responder", "run", "taken", "timed", "unwatched")
 
-    def __init__(self, code: int, responder: HotResponder, quick: bool) -> None:
+    def __init__(
+        self, code: int, responder: HotResponder, quick: bool, run: HotRun | None
+    ) -> None:
         self.code = code
         self.responder = responder
+        self.run = run
         self.unwatched = QUICK_REQUESTS - 1 if quick else 0
         self.is_large = code in LARGE_ANSWERS
         self.taken = 0
@@ -115,7 +124,11 @@ class ResponderTable:
         self.responders[code] = responder
 
     def register_hot(
-        self, code: int, responder: HotResponder, quick: bool = False
+        self,
+        code: int,
+        responder: HotResponder,
+        quick: bool = False,
+        run: HotRun | None = None,
     ) -> None:
         """Let C{responder} try first when a data connection brings C{code} as JSON.
 
@@ -123,6 +136,7 @@ class ResponderTable:
             others with the same first bytes, too, and has to answer False; only one of
             these can be hot.
         @param quick: see L{IResponderTable.register_hot}.
+        @param run: the same.
         """
         assert code >= 10, f"a hot request code has 2 digits or more: {code}"
         key = (b'{"code":%d,"' % code)[:KEY_BYTES]
@@ -130,7 +144,7 @@ class ResponderTable:
         assert before is None or before.code == code, (
             f"{before.code} begins like {code}"
         )
-        self.hot[key] = HotEntry(code, responder, quick)
+        self.hot[key] = HotEntry(code, responder, quick, run)
 
     def limit_waits(self, max_waits: Mapping[int, float]) -> None:
         """Refuse from now on what has waited for so many seconds, by request code."""

@@ -13,11 +13,12 @@ Statuses: C{docs/facts/store.md} 5.2 and 16.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import msgspec
 from zope.interface import Attribute, Interface
 
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.disk_usage import DiskUsage
@@ -88,57 +89,64 @@ class Placed:
         self.offsets: list[int] = []
 
 
-@final
-class Draft(msgspec.Struct, eq=False, gc=False):
-    """A message on its way into the log; the store sets the fields that it decides.
+if TYPE_CHECKING or not COMPILED:
 
-    It is a struct as it is made for each message: one by Python's own means takes twice
-    as long, and is another object that garbage collections look at. So no context may
-    hold its draft: nothing would free the two.
+    @final
+    class Draft(msgspec.Struct, eq=False, gc=False):
+        """A message on its way into the log; the store sets the fields that it decides.
 
-    An outer batch is one draft with C{parts}: it becomes as many records with
-    consecutive offsets, all or none, all in one segment. An inner batch is one with
-    L{Placed} parts, which only batch queues take.
+        It is a struct as it is made for each message: one by Python's own means takes
+        twice as long, and is another object that garbage collections look at. So no
+        context may hold its draft: nothing would free the two.
 
-    @ivar queue: where it goes.
-    @ivar body: the body as sent (of a batch: unused).
-    @ivar properties: the properties string as bytes (of a batch: unused).
-    @ivar flag: the producer's flag.
-    @ivar sys_flag: the system flag, without the two host bits, which the store sets.
-    @ivar born_ms: the producer's time stamp.
-    @ivar born_host: 8 or 20 bytes, address and port of the producer.
-    @ivar reconsume_times: how often a consumer has sent it back.
-    @ivar prepared_offset: the physical offset of the half message.
-    @ivar tag_code: the hash of the TAGS property, 0 without one.
-    @ivar parts: of a batch, C{(flag, body, properties, tag_code)} of each message, or
-        L{Placed}.
-    @ivar wait: whether its answer waits for the disk (property WAIT).
-    @ivar status: L{PUT_OK}, or why it was not stored; L{NOT_PUT} before append.
-    @ivar queue_offset: the queue offset of the (first) record.
-    @ivar position: the physical offset of the (first) record.
-    @ivar positions: of a batch, the physical offset of each record.
-    @ivar end: the physical offset behind it: durable once flushed up to here.
-    @ivar context: the caller's, untouched.
-    """
+        An outer batch is one draft with C{parts}: it becomes as many records with
+        consecutive offsets, all or none, all in one segment. An inner batch is one with
+        L{Placed} parts, which only batch queues take.
 
-    queue: IQueue
-    body: bytes
-    properties: bytes
-    flag: int
-    sys_flag: int
-    born_ms: int
-    born_host: bytes
-    reconsume_times: int
-    tag_code: int
-    context: object
-    parts: Sequence[tuple[int, bytes, bytes, int]] | Placed | None = None
-    prepared_offset: int = 0
-    wait: bool = True
-    status: int = NOT_PUT
-    queue_offset: int = 0
-    position: int = 0
-    positions: Sequence[int] = ()
-    end: int = 0
+        @ivar queue: where it goes.
+        @ivar body: the body as sent (of a batch: unused).
+        @ivar properties: the properties string as bytes (of a batch: unused).
+        @ivar flag: the producer's flag.
+        @ivar sys_flag: the system flag, without the two host bits, which the store
+            sets.
+        @ivar born_ms: the producer's time stamp.
+        @ivar born_host: 8 or 20 bytes, address and port of the producer.
+        @ivar reconsume_times: how often a consumer has sent it back.
+        @ivar prepared_offset: the physical offset of the half message.
+        @ivar tag_code: the hash of the TAGS property, 0 without one.
+        @ivar parts: of a batch, C{(flag, body, properties, tag_code)} of each message,
+            or L{Placed}.
+        @ivar wait: whether its answer waits for the disk (property WAIT).
+        @ivar status: L{PUT_OK}, or why it was not stored; L{NOT_PUT} before append.
+        @ivar queue_offset: the queue offset of the (first) record.
+        @ivar position: the physical offset of the (first) record.
+        @ivar positions: of a batch, the physical offset of each record.
+        @ivar end: the physical offset behind it: durable once flushed up to here.
+        @ivar context: the caller's, untouched.
+        """
+
+        queue: IQueue
+        body: bytes
+        properties: bytes
+        flag: int
+        sys_flag: int
+        born_ms: int
+        born_host: bytes
+        reconsume_times: int
+        tag_code: int
+        context: object
+        parts: Sequence[tuple[int, bytes, bytes, int]] | Placed | None = None
+        prepared_offset: int = 0
+        wait: bool = True
+        status: int = NOT_PUT
+        queue_offset: int = 0
+        position: int = 0
+        positions: Sequence[int] = ()
+        end: int = 0
+
+else:
+    # With the same fields and defaults.
+    from rocketbroker.codec.drafts import Draft
 
 
 @final

@@ -151,6 +151,9 @@ _END: Final = (
     b',"serializeTypeCurrentRPC":"JSON","version":' + str(VERSION).encode() + b"}"
 )
 
+#: What the answers to sends end with.
+SEND_ANSWER_END: Final = _END
+
 #: The answer to a send: what L{send_answer_start} gives, physical offset as 16 hex
 #: digits, queue offset, the message's id L{quoted}, opaque.
 SEND_ANSWER: Final = (

@@ -7,6 +7,7 @@ import platform
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.codec.form import FORM
 from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.versions import own_version
@@ -41,6 +42,10 @@ class ProcessFamiliesTests(SynchronousTestCase):
             (
                 "rocketbroker_build_info",
                 1,
-                {"version": own_version(), "python": platform.python_version()},
+                {
+                    "version": own_version(),
+                    "python": platform.python_version(),
+                    "codec": FORM,
+                },
             ),
         )

@@ -42,6 +42,8 @@ from rocketbroker.broker.send.overload import (
 )
 from rocketbroker.broker.stats.store_latency import StoreLatency
 from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.codec.drafts import answer
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     BrokerError,
@@ -68,6 +70,7 @@ from rocketbroker.wire.hot import (
     HEADS,
     MAX_READY_HEADS,
     SEND_ANSWER,
+    SEND_ANSWER_END,
     frame_of,
     head_of,
 )
@@ -137,6 +140,12 @@ class QueueSends:
     def appends(self) -> int:
         """How many appends were counted: sends, of batches too."""
         return self.small + sum(self.sizes)
+
+    def count_small(self, messages: int, size: int) -> None:
+        """Count appends of one message each, of the first class, in C{size} bytes."""
+        self.messages += messages
+        self.small += messages
+        self.bytes += size
 
     def count(self, messages: int, size: int) -> None:
         """Count one append of C{messages} messages in C{size} bytes."""
@@ -382,6 +391,18 @@ class AppendBatcher:
         @param code: what became of the waiting: SUCCESS, FLUSH_DISK_TIMEOUT or
             FLUSH_SLAVE_TIMEOUT.
         """
+        first = 0
+        while COMPILED and not code and first < len(drafts):
+            # What is left is answered one by one, until others follow.
+            first = answer(drafts, first, SIZE_BOUNDS[0], SEND_ANSWER_END)
+            if first < len(drafts):
+                self._settle_each(drafts[first : first + 1], code)
+                first += 1
+        if first < len(drafts):
+            self._settle_each(drafts, code)
+
+    def _settle_each(self, drafts: list[Draft], code: int) -> None:
+        """The same, without the compiled codec."""
         heads = HEADS
         to: IConnection | None = None
         frames: list[bytes] = []
@@ -445,6 +466,12 @@ class AppendBatcher:
             )
             connection.send(frame_of(header))
             return
+        self.refuse_draft(draft, connection, opaque)
+
+    def refuse_draft(
+        self, draft: Draft, connection: IConnection | None, opaque: int
+    ) -> None:
+        """Count a draft that the store did not take, and tell its sender why."""
         self.not_stored(draft)
         if connection is not None:
             refuse(connection, opaque, problem_of(draft, self._store, self._max_bytes))

@@ -42,9 +42,8 @@ from rocketbroker.broker.send.append_batcher import (
     AppendBatcher,
     QueueSends,
     problem_of,
-    refuse,
-    stored_start,
 )
+from rocketbroker.broker.send.batch_answer import answer_batch
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.send_checks import (
     SPECIAL,
@@ -56,6 +55,8 @@ from rocketbroker.broker.send.send_checks import (
     region_of,
     wants_wait,
 )
+from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.sends import SendReader
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import MessageIllegal, SystemFailure
@@ -71,11 +72,8 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
 from rocketbroker.wire.hot import (
     NOT_READ,
-    SEND_ANSWER,
-    SEND_ANSWER_WITHOUT_ID,
     SendFields,
     SendHeader,
-    frame_of,
     quoted,
     read_send,
     send_answer_start,
@@ -137,6 +135,7 @@ class Sending:
         self._unique_keys = unique_keys
         self._prepared = prepared
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
+        self._reader = SendReader(self._examine)
         self._take(options)
         #: What stood behind the last unique key, all of it ordinary, and its tag code:
         #: what one producer sends mostly differs in no more than its keys.
@@ -167,6 +166,7 @@ class Sending:
         added_text = properties.to_text(self._added)
         #: What follows properties that do not end with their separator, and that do.
         self._added_after = "\x02" + added_text, added_text
+        self._reader.configure(self._added_bytes, self._waits)
 
     def _answer_start(self, queue_id: int) -> bytes:
         """The first part of the answers to sends to a queue."""
@@ -180,7 +180,8 @@ class Sending:
         table.register(RequestCode.SEND_MESSAGE, self.respond)
         table.register(RequestCode.SEND_MESSAGE_V2, self.respond)
         table.register(RequestCode.SEND_BATCH_MESSAGE, self.respond)
-        table.register_hot(RequestCode.SEND_MESSAGE_V2, self.hot, quick=True)
+        run = self.hot_run if COMPILED else None
+        table.register_hot(RequestCode.SEND_MESSAGE_V2, self.hot, quick=True, run=run)
         table.register_hot(RequestCode.SEND_BATCH_MESSAGE, self.hot)
 
     def counters(self) -> list[QueueSends]:
@@ -192,6 +193,27 @@ class Sending:
         return self._sends(topic, queue_id, message_type)
 
     # The hot way.
+
+    def hot_run(
+        self, connection: IConnection, data: bytes, start: int, most: int
+    ) -> tuple[int, int]:
+        """Take sends that came together, as long as they are ordinary: the compiled
+        form of L{hot}."""
+        if self._generation != self._topics.generation:
+            self._forget()
+        drafts = self._batcher.drafts
+        room = self._batcher.overload.room - len(drafts)
+        end = self._reader.take(connection, drafts, data, start, most, room)
+        self.hot_sends += self._reader.taken
+        return self._reader.taken, end
+
+    def _examine(self, own: str) -> tuple[int, bool] | None:
+        """Tag code and whether the sender waits, of ordinary properties; else None."""
+        head, _, rest = own.partition("UNIQ_KEY\x01")
+        code = ordinary_tag_code(own, head, rest.partition("\x02")[2])
+        if code is None or "__SHARDINGKEY\x01" in own:
+            return None
+        return code, wants_wait(own)
 
     def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:
         """Take a send that came as JSON if everything about it is ordinary."""
@@ -282,7 +304,9 @@ class Sending:
         fields = call.extFields
         unique = properties.find(own, b"UNIQ_KEY")
         answer = partial(
-            self._answer_hot_batch,
+            answer_batch,
+            self._batcher,
+            self._host_text,
             None if call.flag & ONEWAY else connection,
             call.opaque,
             None if unique is None else quoted(unique),
@@ -293,41 +317,13 @@ class Sending:
         )
         return True
 
-    def _answer_hot_batch(
-        self,
-        connection: IConnection | None,
-        opaque: int,
-        unique: bytes | None,
-        sends: QueueSends,
-        draft: Draft,
-        code: int,
-    ) -> None:
-        if draft.status != PUT_OK:
-            self._batcher.not_stored(draft)
-            if connection is not None:
-                problem = problem_of(draft, self._store, self._max_bytes)
-                refuse(connection, opaque, problem)
-            return
-        positions = draft.positions
-        sends.count(len(positions), draft.end - draft.position)
-        if connection is None:
-            return
-        host = self._host_text
-        ids = b"".join([b"%016X,%b" % (position, host) for position in positions[:-1]])
-        start = stored_start(sends.start, code) + ids
-        place = positions[-1], draft.queue_offset
-        if unique is None:
-            header = SEND_ANSWER_WITHOUT_ID % (start, *place, opaque)
-        else:
-            header = SEND_ANSWER % (start, *place, unique, opaque)
-        connection.send(frame_of(header))
-
     def _forget(self) -> None:
         """Approve queues of topics that changed anew; drop counts of topics gone."""
         changed = self._topics.changed_since(self._generation)
         self._generation = self._topics.generation
         for name in self._ready.copy() if changed is None else changed:
             self._ready.pop(name, None)
+            self._reader.forget(name)
         config = self._topics.config
         if changed is None or None in map(config, changed):
             for key in [key for key in self._counted if config(key[0]) is None]:
@@ -400,8 +396,9 @@ class Sending:
         """Let the hot way take sends to that queue, until the topics change."""
         if self._generation != self._topics.generation:
             self._forget()
-        queues = self._ready.setdefault(topic, {})
-        queues[queue_id] = self._sends(topic, queue_id, NORMAL)
+        sends = self._sends(topic, queue_id, NORMAL)
+        self._ready.setdefault(topic, {})[queue_id] = sends
+        self._reader.approve(topic, queue_id, sends.queue, sends)
 
     def _answer(
         self,

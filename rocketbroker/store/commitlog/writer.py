@@ -24,6 +24,9 @@ from operator import attrgetter
 from threading import Lock
 from typing import Final, final
 
+from rocketbroker.codec.drafts import encode as encode_natively
+from rocketbroker.codec.drafts import reserve
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.files.blocks import is_bad
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
@@ -66,6 +69,10 @@ BESIDE_BODY: Final = 64 << 10
 #: Not more is joined and written at once, so that a turn of large bodies does not take
 #: as much memory again.
 MAX_RUN: Final = 4 << 20
+
+#: Records are encoded as one if they are smaller than that, on average: larger bodies
+#: would be copied twice.
+SMALL: Final = 2048
 
 #: How many appends are remembered for the dispatch; one that falls further behind reads
 #: the log.
@@ -179,6 +186,7 @@ class CommitLog:
         # Decided here once, so that an append need not.
         self._encode = encode_with_crc if append_crc else encode
         self._arrange = _by_queue_with_crc if append_crc else by_queue
+        self._is_native = COMPILED and not append_crc
         self._backoff = WriteBackoff(flags, wall_ms, self.make_room)
         self._in_batches = 0
         self._wants_segment = False
@@ -229,12 +237,14 @@ class CommitLog:
         limit = segment.end - FILLER_BYTES
         run = Run(segment, position)
         runs = [run]
-        max_body = self._max_body
-        max_record = self._max_record
+        max_body, max_record = self._max_body, self._max_record
         view[APPENDING] = 1
-        # Messages of batches beyond the first of each, so that nothing is counted for
-        # those that come alone.
+        # Messages of batches beyond the first of each.
         self._in_batches = 0
+        if COMPILED:
+            limits = limit, max_body, max_record
+            position = reserve(list(drafts), run.drafts, view, NEXT, position, *limits)
+            drafts = drafts[len(run.drafts) :]
         for draft in drafts:
             queue = draft.queue
             assert type(queue) is Queue
@@ -280,13 +290,12 @@ class CommitLog:
                 draft.queue_offset = offset = view[at]
                 view[at] = offset + count
             else:
-                # Prepared and rolled back: in no queue.
-                draft.queue_offset = 0
+                draft.queue_offset = 0  # Prepared and rolled back: in no queue.
             run.drafts.append(draft)
-        if len(runs) == 1 and not run.drafts:
-            view[APPENDING] = 0
-            return []
-        return runs
+        if len(runs) > 1 or run.drafts:
+            return runs
+        view[APPENDING] = 0
+        return []
 
     def writable(self, position: int) -> Segment | None:
         """The segment that is to hold C{position}; None if there is no room for it.
@@ -320,12 +329,22 @@ class CommitLog:
             start = run.segment.start
             position = run.start
             for drafts in _chunks(run):
-                content = b"".join(self._encode(drafts, store_ms, self._store_host))
+                content = self._content(drafts, store_ms)
                 run.segment.file.pwrite(content, position - start)
                 position += len(content)
             if run.filler:
                 filler = FILLER.pack(run.filler, MAGIC_BLANK)
                 run.segment.file.pwrite(filler, position - start)
+
+    def _content(self, drafts: Sequence[Draft], store_ms: int) -> bytes:
+        """The bytes of records that stand one behind the other."""
+        if self._is_native and len(drafts) > 0:
+            size = drafts[-1].end - drafts[0].position
+            if size < SMALL * len(drafts):
+                content = encode_natively(list(drafts), store_ms, self._store_host)
+                if content is not None:
+                    return content
+        return b"".join(self._encode(drafts, store_ms, self._store_host))
 
     def _publish(self, runs: list[Run], store_ms: int) -> None:
         """Publish the written records: from now on they exist."""

@@ -1,0 +1,16 @@
+# -*- test-case-name: tests.codec -*-
+"""What most of a broker's time goes into, written to be compiled: one extension.
+
+It works in large bites on bytes and native integers. mypyc makes machine code of it
+(C{scripts/wheel.py}). The same files run in the interpreter, where the broker's
+ordinary code is faster, and is used instead.
+
+  - L{form}: which form runs; the broker asks once, at import.
+  - L{words}: the names that the compiler knows: native integers, words in bytes.
+  - L{scanning}: the ways over the bytes of a JSON header.
+  - L{sends}: cuts a connection's bytes into sends and reads them.
+  - L{drafts}: messages on their way into the log: places, records, answers.
+
+Both forms store and send the same bytes. What the compiled one does not know as the
+usual shape it leaves to the ordinary code, so that each rule is in one place.
+"""

@@ -1,0 +1,95 @@
+"""The compiled form of rocketbroker.codec: built in a copy of the checkout.
+
+Nothing compiled ever lies beside the sources of the checkout, where Python would prefer
+it to them, however old it is. C{scripts/wheel.py} makes a wheel of such a copy, and
+C{scripts/test.py --compiled} runs tests in one. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: What compiles; librt, whose words in bytes it makes, comes with it.
+COMPILER = ("mypy[mypyc] >= 2.4", "setuptools >= 77")
+
+#: The modules that are compiled, as one extension.
+MODULES = tuple(
+    f"rocketbroker/codec/{name}.py" for name in ("scanning", "drafts", "sends")
+)
+
+#: What a copy needs; tests read the documents, too.
+COPIED = (
+    "CHANGES.rst",
+    "LICENSE",
+    "README.rst",
+    "docs",
+    "etc",
+    "pyproject.toml",
+    "pyspark_rocketmq",
+    "rocketbroker",
+    "scripts",
+    "setup.cfg",
+    "tests",
+    "twisted_plugins",
+)
+
+_SETUP = """\
+from mypyc.build import mypycify
+from setuptools import setup
+
+setup(
+    ext_modules=mypycify(
+        ["--config-file=", "--strict", *{modules!r}],
+        opt_level="3",
+        group_name="rocketbroker_codec",
+    )
+)
+"""
+
+
+def copy(folder: Path) -> None:
+    """Copy the checkout into C{folder}, with a setup.py that compiles the codec."""
+    ignore = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info", "_trial_temp*")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    (folder / "setup.py").write_text(_SETUP.format(modules=list(MODULES)))
+
+
+def quietly(command: list[str], folder: Path) -> None:
+    """Run a command; what it says is shown if it fails."""
+    done = subprocess.run(
+        command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}")
+
+
+def in_copy(python: Path, names: list[str]) -> int:
+    """Run tests in a copy with the compiled codec; the exit status.
+
+    @param python: has what the tests need, and mypy.
+    """
+    with tempfile.TemporaryDirectory(prefix="rocketbroker-compiled-") as made:
+        folder = Path(made)
+        copy(folder)
+        build = [str(python), "setup.py", "build_ext", "--inplace", "--parallel", "2"]
+        quietly(build, folder)
+        variables = {
+            **os.environ,
+            "ROCKETBROKER_FORM": "compiled",
+            "PYTHONPATH": os.pathsep.join(
+                map(str, (folder, folder / "twisted_plugins"))
+            ),
+        }
+        test = [str(python), "scripts/test.py", "--no-install", "--no-skips", *names]
+        return subprocess.run(test, cwd=folder, env=variables).returncode

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Build a wheel with the compiled codec for this machine, and prove that it works.
+
+    python3 scripts/wheel.py [--into DIR] [--pure]
+
+For x86-64 and arm64 alike: it compiles for the machine and the Python that it runs on,
+and needs a C compiler. Everything is done in temporary folders: a copy of the checkout,
+an environment with the compiler, and another into which the wheel is installed. There a
+standalone broker is started, messages are sent and received, and the broker has to say
+that its codec is compiled. Then the wheel is put into DIR (dist in the checkout).
+
+--pure proves the same of C{pip install .}, without a compiler: that codec is pure.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.compiled import COMPILER, ROOT, copy, quietly
+
+READY_SECONDS = 60.0
+
+#: Sends and receives with the installed rocketbroker.
+_PROOF = """\
+import sys
+
+from rocketbroker.blocking import connect
+from rocketbroker.codec import form, sends
+
+print(form.FORM, sends.__file__)
+with connect(sys.argv[1]) as mq:
+    for number in range(20):
+        mq.send("Wheel", b"body %d" % number, keys=[f"k{number}"])
+    bodies = set()
+    for message in mq.receive("Wheel", group="wheel", wait=10):
+        bodies.add(message.body)
+        message.ack()
+        if len(bodies) == 20:
+            break
+assert bodies == {b"body %d" % number for number in range(20)}, bodies
+"""
+
+
+def made_environment(folder: Path, *packages: str) -> Path:
+    """The Python of a new environment with these packages."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", *packages]
+    quietly(install, folder)
+    return python
+
+
+def build(folder: Path) -> Path:
+    """The wheel, in C{folder}."""
+    tree = folder / "tree"
+    tree.mkdir()
+    python = made_environment(folder / "compiler", *COMPILER)
+    copy(tree)
+    # Compiled code calls librt at run time: not an older one than it was built with.
+    show = [str(python), "-m", "pip", "show", "librt"]
+    shown = subprocess.run(show, check=True, text=True, stdout=subprocess.PIPE).stdout
+    found = re.search(r"^Version: (\S+)$", shown, re.M)
+    assert found, shown
+    settings = tree / "setup.cfg"
+    needed = f"install_requires =\n    librt >= {found[1]}\n"
+    text = settings.read_text().replace("install_requires =\n", needed, 1)
+    settings.write_text(text)
+    make = [str(python), "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    quietly([*make, "--no-build-isolation", f"--wheel-dir={folder}", "."], tree)
+    (wheel,) = folder.glob("rocketbroker-*.whl")
+    return wheel
+
+
+def prove(folder: Path, package: str, form: str) -> None:
+    """Install C{package}, and send and receive with it.
+
+    @param form: what its codec has to be.
+    """
+    home = folder / "home"
+    home.mkdir()
+    python = made_environment(folder / "environment", package)
+    log = home / "broker.log"
+    command = [str(python.parent / "rocketbroker"), "standalone", "--temporary"]
+    command += ["--namesrv-port", "19870", "--port", "19880", "--metrics-port", "19890"]
+    with open(log, "wb") as output:
+        broker = subprocess.Popen(command, cwd=home, stdout=output, stderr=output)
+    try:
+        end = time.monotonic() + READY_SECONDS
+        while b"boot success" not in log.read_bytes():
+            if time.monotonic() > end or broker.poll() is not None:
+                sys.exit(f"the broker is not ready:\n{log.read_text()}")
+            time.sleep(0.05)
+        quietly([str(python), "-c", _PROOF, "127.0.0.1:19870"], home)
+    finally:
+        broker.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            broker.wait(30)
+    if f"The codec of messages is {form}." not in log.read_text():
+        sys.exit(f"the codec is not {form}:\n{log.read_text()}")
+    print(f"{package}: {form}, 20 messages sent and received")
+
+
+def main() -> int:
+    """Build, prove, keep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--into", type=Path, default=ROOT / "dist")
+    parser.add_argument("--pure", action="store_true")
+    words = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="rocketbroker-wheel-") as made:
+        folder = Path(made)
+        if words.pure:
+            tree = folder / "tree"
+            tree.mkdir()
+            copy(tree)
+            (tree / "setup.py").unlink()
+            prove(folder, str(tree), "pure")
+            return 0
+        wheel = build(folder)
+        prove(folder, str(wheel), "compiled")
+        words.into.mkdir(exist_ok=True)
+        shutil.copy(wheel, words.into)
+        print(words.into / wheel.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
