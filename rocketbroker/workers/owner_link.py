@@ -33,6 +33,7 @@ class WorkerLink:
     @ivar stream: the link.
     @ivar sockets: by connection id.
     @ivar lost: how many of them there were at the end.
+    @ivar heard_at: when the worker has sent something last, by the reactor's clock.
     @ivar load: what the worker has said of itself last.
     """
 
@@ -54,6 +55,7 @@ class WorkerLink:
         self.stream = stream
         self.sockets: dict[int, RelayedSocket] = {}
         self.lost = 0
+        self.heard_at = hub.seconds()
         self.load = WorkerLoad()
         self._hub = hub
         self._ids = ids
@@ -134,6 +136,7 @@ class WorkerLink:
             )
             self.abort()
             return []
+        self.heard_at = self._hub.now
         fresh: list[HubConnection] = []
         find = self.sockets.get
         for kind, connection_id, payload in frames:
