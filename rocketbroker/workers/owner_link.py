@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
-from typing import final
+from typing import Final, final
 
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.errors import RemoteProtocolError
@@ -23,6 +24,10 @@ from rocketbroker.workers.link import HIGH_WATER, LOW_WATER, LinkStream
 from rocketbroker.workers.link_frames import Kind, link_frame
 from rocketbroker.workers.relayed_socket import RelayedSocket
 from rocketbroker.workers.start import WorkerLoad
+
+#: So long at once connections of a worker that is gone are closed: what is told of each
+#: end takes time, and there may be thousands.
+CLOSE_SECONDS: Final = 0.004
 
 
 @final
@@ -41,6 +46,7 @@ class WorkerLink:
 
     def __init__(
         self,
+        clock: IReactorTime,
         hub: Hub,
         stream: LinkStream,
         peer: str,
@@ -55,8 +61,9 @@ class WorkerLink:
         self.stream = stream
         self.sockets: dict[int, RelayedSocket] = {}
         self.lost = 0
-        self.heard_at = hub.seconds()
+        self.heard_at = clock.seconds()
         self.load = WorkerLoad()
+        self._clock = clock
         self._hub = hub
         self._ids = ids
         self._gone = gone
@@ -201,8 +208,18 @@ class WorkerLink:
         self._hub.sockets.forget_link(self)
         self.stream.close()
         self.lost = len(self.sockets)
-        for sock in [*self.sockets.values()]:
+        for sock in self.sockets.values():
             sock.end(0)
+        self._gone()
+        self._close_some()
+
+    def _close_some(self) -> None:
+        """Close connections of a worker that is gone, and others later."""
+        latest = self._clock.seconds() + CLOSE_SECONDS
+        while self.sockets:
+            _, sock = self.sockets.popitem()
             if sock.connection is not None:
                 sock.connection.lost()
-        self._gone()
+            if self.sockets and self._clock.seconds() >= latest:
+                self._clock.callLater(0, self._close_some)
+                return

@@ -207,6 +207,7 @@ class Workers:
             theirs.close()
         slot.started_at = self._clock.seconds()
         slot.link = link = WorkerLink(
+            self._clock,
             self._hub,
             stream,
             f"worker {slot.number}",
