@@ -109,6 +109,11 @@ class WorkerLink:
         self.stream.write(data)
         self._hub.link_has_output()
 
+    def write_data(self, connection_id: int, data: bytes) -> None:
+        """Send bytes of a connection at the end of this turn, or soon."""
+        self.stream.write_data(connection_id, data)
+        self._hub.link_has_output()
+
     def wait(self, sock: RelayedSocket) -> None:
         """Say when it is not full any more."""
         self._waiting.add(sock)
