@@ -372,5 +372,7 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
 
 
 def open_files(pid: int) -> int:
-    """How many descriptors a process has open."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    """How many descriptors a process and its workers have open."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        pids = [str(pid), *file.read().split()]
+    return sum(len(os.listdir(f"/proc/{each}/fd")) for each in pids)

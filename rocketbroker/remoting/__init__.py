@@ -19,6 +19,7 @@ then. The modules, in the order in which a request meets them:
 
   - C{server}, C{listener}: a port; accepting connections
   - C{hub}, C{hubconnection}: bytes in and out, through one epoll for all connections
+  - C{sockets}: what that epoll watches; sockets of connections of other processes
   - C{cutting}: from bytes to frames, and to responders
   - C{buffers}: the memory that unfinished frames and unread answers share
   - C{protocol}: bytes in and out through a Twisted transport: TLS, clients, tests

@@ -13,7 +13,7 @@ from array import array
 from collections import deque
 from typing import Final, final
 
-from rocketbroker.workers.link_frames import LinkDecoder, LinkFrame
+from rocketbroker.workers.link_frames import Kind, LinkDecoder, LinkFrame, head
 
 #: Bytes read at once, into memory that is always the same: a link carries what many
 #: connections bring in a turn.
@@ -21,6 +21,9 @@ READ_BYTES: Final = 256 * 1024
 
 #: Pieces are joined up to so many bytes; a longer one goes by itself.
 JOINED_BYTES: Final = 128 * 1024
+
+#: So short data is joined with its head at once: one piece less is worth the copy.
+SHORT_BYTES: Final = 4096
 
 #: The kernel's buffer of a link, as far as the system allows it.
 BUFFER_BYTES: Final = 1 << 20
@@ -121,6 +124,16 @@ class LinkStream:
             return
         self._out.append((data, passed))
         self.unsent += len(data)
+
+    def write_data(self, connection_id: int, data: bytes) -> None:
+        """Send bytes of a connection at the next flush."""
+        size = len(data)
+        before = head(Kind.DATA, connection_id, size)
+        if size <= SHORT_BYTES:
+            self.write(before + data)
+        else:
+            self.write(before)
+            self.write(data)
 
     def flush(self) -> None:
         """Give the kernel what it takes."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
-from typing import final
+from typing import Final, final
 
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.errors import RemoteProtocolError
@@ -24,6 +25,10 @@ from rocketbroker.workers.link_frames import Kind, link_frame
 from rocketbroker.workers.relayed_socket import RelayedSocket
 from rocketbroker.workers.start import WorkerLoad
 
+#: So long at once connections of a worker that is gone are closed: what is told of each
+#: end takes time, and there may be thousands.
+CLOSE_SECONDS: Final = 0.004
+
 
 @final
 class WorkerLink:
@@ -33,6 +38,7 @@ class WorkerLink:
     @ivar stream: the link.
     @ivar sockets: by connection id.
     @ivar lost: how many of them there were at the end.
+    @ivar heard_at: when the worker has sent something last, by the reactor's clock.
     @ivar load: what the worker has said of itself last.
     """
 
@@ -40,6 +46,7 @@ class WorkerLink:
 
     def __init__(
         self,
+        clock: IReactorTime,
         hub: Hub,
         stream: LinkStream,
         peer: str,
@@ -54,7 +61,9 @@ class WorkerLink:
         self.stream = stream
         self.sockets: dict[int, RelayedSocket] = {}
         self.lost = 0
+        self.heard_at = clock.seconds()
         self.load = WorkerLoad()
+        self._clock = clock
         self._hub = hub
         self._ids = ids
         self._gone = gone
@@ -100,6 +109,11 @@ class WorkerLink:
         self.stream.write(data)
         self._hub.link_has_output()
 
+    def write_data(self, connection_id: int, data: bytes) -> None:
+        """Send bytes of a connection at the end of this turn, or soon."""
+        self.stream.write_data(connection_id, data)
+        self._hub.link_has_output()
+
     def wait(self, sock: RelayedSocket) -> None:
         """Say when it is not full any more."""
         self._waiting.add(sock)
@@ -134,6 +148,7 @@ class WorkerLink:
             )
             self.abort()
             return []
+        self.heard_at = self._hub.now
         fresh: list[HubConnection] = []
         find = self.sockets.get
         for kind, connection_id, payload in frames:
@@ -198,8 +213,18 @@ class WorkerLink:
         self._hub.sockets.forget_link(self)
         self.stream.close()
         self.lost = len(self.sockets)
-        for sock in [*self.sockets.values()]:
+        for sock in self.sockets.values():
             sock.end(0)
+        self._gone()
+        self._close_some()
+
+    def _close_some(self) -> None:
+        """Close connections of a worker that is gone, and others later."""
+        latest = self._clock.seconds() + CLOSE_SECONDS
+        while self.sockets:
+            _, sock = self.sockets.popitem()
             if sock.connection is not None:
                 sock.connection.lost()
-        self._gone()
+            if self.sockets and self._clock.seconds() >= latest:
+                self._clock.callLater(0, self._close_some)
+                return

@@ -46,7 +46,6 @@ from rocketbroker.workers.link_frames import (
     Kind,
     LinkFrame,
     Reason,
-    head,
     link_frame,
 )
 
@@ -183,9 +182,7 @@ class OwnerRelay:
 
     def _pass(self, client: RelayedClient, data: bytes) -> None:
         if data:
-            stream = self.stream
-            stream.write(head(Kind.DATA, client.id, len(data)))
-            stream.write(data)
+            self.stream.write_data(client.id, data)
 
     def proxy_header(self, connection: HubConnection, header: bytes) -> None:
         """Let the owner see which address logs and tables are to show."""

@@ -20,7 +20,6 @@ from rocketbroker.workers.link_frames import (
     WINDOW_BYTES,
     Kind,
     Reason,
-    head,
     link_frame,
 )
 
@@ -38,6 +37,9 @@ class SocketLink(Protocol):
 
     def write(self, data: bytes) -> None:
         """Send at the end of this turn, or soon."""
+
+    def write_data(self, connection_id: int, data: bytes) -> None:
+        """Send bytes of a connection at the end of this turn, or soon."""
 
     def wait(self, sock: RelayedSocket) -> None:
         """Say when it is not full any more."""
@@ -121,8 +123,7 @@ class RelayedSocket:
         if size > room:
             data, size = data[:room], room
         self._outstanding += size
-        self._link.write(head(Kind.DATA, self.id, size))
-        self._link.write(bytes(data))
+        self._link.write_data(self.id, bytes(data))
         return size
 
     def rearm(self, events: int) -> None:

@@ -77,7 +77,7 @@ class Worker:
         self._usage = usage
         self._ended = ended
         self._has_ended = False
-        self._busy_since = 0.0
+        self._cpu_before = usage.cpu_seconds()
         self._said_at = reactor.seconds()
         self._calls: list[IDelayedCall] = []
         self.relay = OwnerRelay(
@@ -98,9 +98,10 @@ class Worker:
         """How it does."""
         counts, usage = self.group.counts, self._usage
         cpu_seconds, now = usage.cpu_seconds(), self._reactor.seconds()
-        elapsed = now - self._said_at
-        busy = (cpu_seconds - self._busy_since) / elapsed if elapsed else 0.0
-        self._busy_since, self._said_at = cpu_seconds, now
+        # The first time is not a second after the start: it says nothing.
+        elapsed = max(LOAD_SECONDS, now - self._said_at)
+        busy = (cpu_seconds - self._cpu_before) / elapsed
+        self._cpu_before, self._said_at = cpu_seconds, now
         return WorkerLoad(
             connections=self.hub.connection_count(),
             frames_in=self.relay.frames_relayed,

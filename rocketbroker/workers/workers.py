@@ -35,6 +35,13 @@ STEADY_SECONDS: Final = 10.0
 #: How long workers may take to end after STOP: what they give clients, and their exit.
 STOP_SECONDS: Final = 5.0
 
+#: A worker that has said nothing for so long, though it says how it does every second,
+#: hangs, and its clients with it: it is killed. No machine is so busy elsewhere.
+SILENT_SECONDS: Final = 30.0
+
+#: How often that is looked at.
+LOOK_SECONDS: Final = 5.0
+
 #: A worker that is busier than the least busy one by so much of a core gets no new
 #: connection. Less than that is the noise of a second.
 BUSIER: Final = 0.25
@@ -128,11 +135,36 @@ class Workers:
         self._ids = count(1)
         self._stopping: Deferred[None] | None = None
         self._kill: IDelayedCall | None = None
+        self._watch: IDelayedCall | None = None
+        self._looked_at = 0.0
 
     def start(self) -> None:
         """Start all."""
         for slot in self.slots:
             self._begin(slot)
+        self._looked_at = self._clock.seconds()
+        self._watch = self._clock.callLater(LOOK_SECONDS, self._kill_silent)
+
+    def _kill_silent(self) -> None:
+        """Kill those that hang.
+
+        An owner that was stopped for long itself has not read yet what they have said.
+        """
+        self._watch = self._clock.callLater(LOOK_SECONDS, self._kill_silent)
+        now = self._clock.seconds()
+        was_late = now - self._looked_at > 2 * LOOK_SECONDS
+        self._looked_at = now
+        if was_late:
+            return
+        latest = now - SILENT_SECONDS
+        for slot in self.slots:
+            if slot.link is not None and slot.link.heard_at < latest:
+                self._log.error(
+                    "Worker {number} has said nothing for {seconds} s; it is killed.",
+                    number=slot.number,
+                    seconds=int(SILENT_SECONDS),
+                )
+                slot.link.abort()
 
     def hand_over(
         self, sock: socket, group: ConnectionGroup, host: str, port: int
@@ -175,6 +207,7 @@ class Workers:
             theirs.close()
         slot.started_at = self._clock.seconds()
         slot.link = link = WorkerLink(
+            self._clock,
             self._hub,
             stream,
             f"worker {slot.number}",
@@ -228,6 +261,8 @@ class Workers:
             return succeed(None)
         stopped: Deferred[None] = Deferred()
         self._stopping = stopped
+        if self._watch is not None:
+            self._watch.cancel()
         for slot in self.slots:
             if slot.call is not None:
                 slot.call.cancel()

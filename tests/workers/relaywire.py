@@ -45,7 +45,12 @@ class RelayWire(HubWire):
         self.gone: list[str] = []
         owner, worker = (LinkStream(end) for end in link_pair())
         self.link = WorkerLink(
-            self.hub, owner, "worker 1", count(1), lambda: self.gone.append("worker")
+            clock,
+            self.hub,
+            owner,
+            "worker 1",
+            count(1),
+            lambda: self.gone.append("worker"),
         )
         self.relay = OwnerRelay(
             self.worker_hub,

@@ -19,6 +19,7 @@ from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import decode, encode
 from rocketbroker.workers.link import HIGH_WATER
 from rocketbroker.workers.link_frames import WINDOW_BYTES
+from rocketbroker.workers.owner_link import CLOSE_SECONDS
 from tests.remoting.contract import ConnectionContract
 from tests.remoting.proxy_contract import ProxyContract
 from tests.remoting.wires import Wire
@@ -188,6 +189,24 @@ class RelayTests(SynchronousTestCase):
         self.assertEqual(self.w.group.connections, set())
         self.assertEqual(self.w.hub.connection_count(), 0)
         self.assertEqual(self.w.gone, ["worker"])
+
+    def test_workerGoneSlowly(self) -> None:
+        """If what is done at each end takes time, others are served in between."""
+        closed: list[float] = []
+
+        def take_time(connection: IConnection) -> None:
+            closed.append(self.w.reactor.seconds())
+            self.w.reactor.rightNow += CLOSE_SECONDS / 2
+
+        for _ in range(6):
+            client, connection = self.w.another()
+            client.close()
+            connection.on_close(take_time)
+        self.w.link.abort()
+        self.assertEqual(len(closed), 2)
+        self.w.step()
+        self.assertEqual(len(closed), 6)
+        self.assertEqual(self.w.group.connections, set())
 
     def test_ownerGone(self) -> None:
         """When the owner is gone, the worker is told."""

@@ -109,6 +109,12 @@ class WorkerTests(SynchronousTestCase):
         self.assertEqual(load.bytes_in, 3 * len(request))
         self.assertEqual((load.cpu_seconds, load.busy), (0.25, 0.25))
 
+    def test_startIsNotBusy(self) -> None:
+        """What the start of the process took does not make it a busy one."""
+        self.usage.cpu = 0.01
+        self.tell(link_frame(Kind.START, 0, SETTINGS.to_json()))
+        self.assertLess(self.loads()[-1].busy, 0.02)
+
     def test_relays(self) -> None:
         """Whole frames of one reading go to the owner together, parts wait."""
         request = encode(Command(105))

@@ -17,7 +17,9 @@ from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 from rocketbroker.workers.workers import (
     FIRST_DELAY_SECONDS,
+    LOOK_SECONDS,
     MAX_DELAY_SECONDS,
+    SILENT_SECONDS,
     STEADY_SECONDS,
     STOP_SECONDS,
     Workers,
@@ -164,7 +166,8 @@ class WorkersTests(SynchronousTestCase):
         delays = []
         for _ in range(9):
             self.spawned[-1].exits()
-            (call,) = self.clock.getDelayedCalls()
+            call = self.workers.slots[self.spawned[-1].number - 1].call
+            assert call is not None
             delays.append(round(call.getTime() - self.clock.seconds(), 3))
             self.clock.advance(delays[-1])
             self.step()
@@ -192,6 +195,26 @@ class WorkersTests(SynchronousTestCase):
         self.assertTrue(self.spawned[0].was_killed)
         self.connect()
         self.assertEqual(self.counts(), [0, 1])
+
+    def test_silent(self) -> None:
+        """A worker that says nothing for long is killed, with its connections."""
+        self.connect()
+        self.clock.pump([LOOK_SECONDS] * int(SILENT_SECONDS / LOOK_SECONDS))
+        self.say(self.spawned[1], WorkerLoad())
+        self.assertFalse(self.spawned[0].was_killed)
+        self.clock.advance(LOOK_SECONDS)
+        self.assertTrue(self.spawned[0].was_killed)
+        self.assertFalse(self.spawned[1].was_killed)
+        self.assertEqual(self.counts(), [0, 0])
+        self.assertEqual(self.group.connections, set())
+
+    def test_ownerWasStopped(self) -> None:
+        """After the owner itself has slept, nobody is killed before it has read."""
+        self.clock.advance(10 * SILENT_SECONDS)
+        for process in self.spawned:
+            self.say(process, WorkerLoad())
+        self.clock.advance(LOOK_SECONDS)
+        self.assertFalse(any(process.was_killed for process in self.spawned))
 
     def test_none(self) -> None:
         """While there is no worker the owner has the connections itself."""
