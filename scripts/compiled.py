@@ -21,7 +21,8 @@ COMPILER = ("mypy[mypyc] >= 2.4", "setuptools >= 77")
 
 #: The modules that are compiled, as one extension.
 MODULES = tuple(
-    f"rocketbroker/codec/{name}.py" for name in ("scanning", "drafts", "sends")
+    f"rocketbroker/codec/{name}.py"
+    for name in ("batches", "drafts", "keys", "scanning", "sends")
 )
 
 #: What a copy needs; tests read the documents, too.
