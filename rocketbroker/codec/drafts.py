@@ -313,6 +313,30 @@ def _entry(writer: BytesWriter, position: i64, size: i64, code: i64) -> bytes:
     return writer.getvalue()
 
 
+def columns(
+    drafts: list[Any],
+) -> tuple[list[bytes], list[int], list[str]] | None:
+    """Properties and positions of drafts that were appended, and the topics of each run
+    of one queue.
+
+    @return: None if there are batches, or messages that were rolled back.
+    """
+    properties: list[bytes] = []
+    positions: list[int] = []
+    topics: list[str] = []
+    queue: Any = drafts  # None of theirs.
+    for each in drafts:
+        draft: Draft = each
+        if draft.parts is not None or draft.sys_flag & 8:
+            return None
+        if draft.queue is not queue:
+            queue = draft.queue
+            topics.append(queue.topic)
+        properties.append(draft.properties)
+        positions.append(int(draft.position))
+    return properties, positions, topics
+
+
 #: Two digits of each number below 100, and of each byte.
 _PAIRS: Final = [b"%02d" % number for number in range(100)]
 _HEX: Final = [b"%02X" % number for number in range(256)]

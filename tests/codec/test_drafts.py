@@ -27,6 +27,7 @@ class Queue:
     slot = 0
     magic = 0xDAA320A7 - (1 << 32)
     topic_field = b"\x01T"
+    topic = "T"
     usable = True
     queue_id = 3
     from_position = 0
@@ -249,6 +250,24 @@ class BatchTests(SynchronousTestCase):
         self.assertEqual(self.queue.pending_codes, [7, 8, -9])
         self.assertEqual((self.queue.pending_offset, self.queue.pending_end), (5, 300))
         self.assertEqual(other.pending, [])
+
+
+class ColumnTests(SynchronousTestCase):
+    """What the index takes of an append."""
+
+    def test_columns(self) -> None:
+        """Properties and positions of each, the topic of each run of one queue."""
+        one, two = Queue(), Queue()
+        two.topic = "U"
+        drafts_of = [draft(one, position=5), draft(one, position=6), draft(two)]
+        properties = [each.properties for each in drafts_of]
+        found = drafts.columns(drafts_of)
+        self.assertEqual(found, (properties, [5, 6, 0], ["T", "U"]))
+
+    def test_unusual(self) -> None:
+        """Batches and what was rolled back are left."""
+        for other in (draft(Queue(), parts=[]), draft(Queue(), sys_flag=12)):
+            self.assertIsNone(drafts.columns([draft(Queue()), other]))
 
 
 class AnswerTests(SynchronousTestCase):
