@@ -2,13 +2,15 @@
 """Server CPU per message: ours, the Java broker's and a yardstick in C, in one run.
 
     python3 scripts/benchmark.py --kit KIT [--rounds 3] [--seconds 3] [--no-java]
-                                 [--docs FOLDER] [LOAD ...]
+                                 [--compiled] [--docs FOLDER] [LOAD ...]
 
 KIT is a kit.py that runs the Java servers, a load generator (`load`) and the C
 yardstick (`limit`, a server that only stores sends). The machine's speed changes from
 hour to hour, so each round measures all of them, one after the other, and the median of
 the rounds counts; what is worth reading are the ratios. With every feature on, metrics
-too. A LOAD is the begin of a name of C{scripts/benchmark_loads.py}; without one all are
+too. --compiled measures a copy of the checkout with the compiled codec.
+
+A LOAD is the begin of a name of C{scripts/benchmark_loads.py}; without one all are
 measured.
 
 With --docs, FOLDER gets the table and a picture of the ratios: C{performance.rst},
@@ -28,10 +30,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from scripts.compiled import in_copy
 from scripts.test import environment
 
 if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
+    if "--compiled" in sys.argv:
+        given = [
+            str(Path(w).resolve()) if Path(w).exists() else w for w in sys.argv[1:]
+        ]
+        sys.exit(in_copy(python, "scripts/benchmark.py", "--inside", *given))
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
 from scripts.benchmark_loads import LOADS, Bench, Load, Sample, family
@@ -118,6 +126,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--no-java", action="store_true")
+    parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--docs", type=Path)
     parser.add_argument("loads", nargs="*", metavar="LOAD", default=[""])
     words = parser.parse_args()
@@ -143,7 +152,7 @@ def main() -> int:
             found[load.name, "ours"],
             found.get((load.name, "Java")),
             found.get((load.against, YARDSTICK)),
-            load.bar,
+            load.bars[words.compiled] if load.bars else None,
         )
         for load in chosen
     ]

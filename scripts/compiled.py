@@ -1,8 +1,9 @@
 """The compiled form of rocketbroker.codec: built in a copy of the checkout.
 
 Nothing compiled ever lies beside the sources of the checkout, where Python would prefer
-it to them, however old it is. C{scripts/wheel.py} makes a wheel of such a copy, and
-C{scripts/test.py --compiled} runs tests in one. Standard library only.
+it to them, however old it is. C{scripts/wheel.py} makes a wheel of such a copy;
+C{scripts/test.py --compiled} runs tests in one, and C{scripts/benchmark.py --compiled}
+measures one. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ COMPILER = ("mypy[mypyc] >= 2.4", "setuptools >= 77")
 
 #: The modules that are compiled, as one extension.
 MODULES = tuple(
-    f"rocketbroker/codec/{name}.py" for name in ("scanning", "drafts", "sends")
+    f"rocketbroker/codec/{name}.py"
+    for name in ("batches", "drafts", "keys", "scanning", "sends")
 )
 
 #: What a copy needs; tests read the documents, too.
@@ -74,10 +76,11 @@ def quietly(command: list[str], folder: Path) -> None:
         sys.exit(f"{' '.join(command)}\n{done.stdout}")
 
 
-def in_copy(python: Path, names: list[str]) -> int:
-    """Run tests in a copy with the compiled codec; the exit status.
+def in_copy(python: Path, script: str, *words: str) -> int:
+    """Run a script of the checkout in a copy with the compiled codec; its exit status.
 
-    @param python: has what the tests need, and mypy.
+    @param python: has what the script needs, and mypy.
+    @param script: its path in the checkout.
     """
     with tempfile.TemporaryDirectory(prefix="rocketbroker-compiled-") as made:
         folder = Path(made)
@@ -91,5 +94,5 @@ def in_copy(python: Path, names: list[str]) -> int:
                 map(str, (folder, folder / "twisted_plugins"))
             ),
         }
-        test = [str(python), "scripts/test.py", "--no-install", "--no-skips", *names]
-        return subprocess.run(test, cwd=folder, env=variables).returncode
+        command = [str(python), script, *words]
+        return subprocess.run(command, cwd=folder, env=variables).returncode

@@ -364,7 +364,8 @@ def main() -> int:
         # Here, as the environment must be there first.
         from scripts.compiled import in_copy
 
-        return in_copy(python, [*(words.names or ON_BOTH_FORMS)])
+        names = words.names or ON_BOTH_FORMS
+        return in_copy(python, "scripts/test.py", "--no-install", "--no-skips", *names)
     return run(python, chosen(words), words.heavy).close(words.no_skips)
 
 

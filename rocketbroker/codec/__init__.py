@@ -9,7 +9,10 @@ ordinary code is faster, and is used instead.
   - L{words}: the names that the compiler knows: native integers, words in bytes.
   - L{scanning}: the ways over the bytes of a JSON header.
   - L{sends}: cuts a connection's bytes into sends and reads them.
-  - L{drafts}: messages on their way into the log: places, records, answers.
+  - L{drafts}: messages on their way into the log: places, records, queue entries,
+    answers.
+  - L{batches}: cuts a batch into its messages.
+  - L{keys}: the hashes of keys for the index.
 
 Both forms store and send the same bytes. What the compiled one does not know as the
 usual shape it leaves to the ordinary code, so that each rule is in one place.

@@ -80,6 +80,25 @@ class Draft:
         self.end = end
 
 
+@final
+@mypyc_attr(acyclic=True)
+class Head:
+    """What the records of one queue and append have in common.
+
+    @ivar topic: with its length before it.
+    """
+
+    def __init__(
+        self, magic: i64, queue_id: i64, topic: bytes, store_ms: i64, store_host: bytes
+    ) -> None:
+        # As signed words.
+        self.magic = magic if magic <= _MOST_I32 else magic - (1 << 32)
+        self.queue_id = queue_id
+        self.topic = topic
+        self.store_ms = store_ms
+        self.store_host = store_host
+
+
 def reserve(
     drafts: list[Any],
     placed: list[Any],
@@ -141,56 +160,181 @@ def reserve(
 
 
 def encode(drafts: list[Any], store_ms: i64, store_host: bytes) -> bytes | None:
-    """The records of drafts that have their places.
+    """The records of drafts that have their places, of batches too.
 
     @return: None if one is not ordinary, or has a number that does not fit its field.
     """
     writer = BytesWriter()
     queue: Any = drafts  # None of theirs.
-    magic: i32 = 0
-    queue_id: i32 = 0
-    topic = b""
+    head = Head(0, 0, b"", store_ms, store_host)
     if len(store_host) != 8:
         return None
     for each in drafts:
         draft: Draft = each
-        if draft.parts is not None or len(draft.born_host) != 8:
+        if len(draft.born_host) != 8:
             return None
         if (
-            not _LEAST_I32 <= draft.flag <= _MOST_I32
-            or not _LEAST_I32 <= draft.sys_flag <= _MOST_I32
+            not _LEAST_I32 <= draft.sys_flag <= _MOST_I32
             or not _LEAST_I32 <= draft.reconsume_times <= _MOST_I32
-            or len(draft.properties) > _MAX_PROPERTIES
         ):
             return None
         if draft.queue is not queue:
             queue = draft.queue
-            number: int = queue.magic
-            magic = i32(number if number <= _MOST_I32 else number - (1 << 32))
-            queue_id = queue.queue_id
-            topic = queue.topic_field
-        body = draft.body
-        crc: i64 = crc32(body)
-        write_i32_be(writer, i32(draft.end - draft.position))
-        write_i32_be(writer, magic)
-        write_i32_be(writer, i32(crc & 0x7FFFFFFF))
-        write_i32_be(writer, queue_id)
-        write_i32_be(writer, i32(draft.flag))
-        write_i64_be(writer, draft.queue_offset)
-        write_i64_be(writer, draft.position)
-        write_i32_be(writer, i32(draft.sys_flag))
-        write_i64_be(writer, draft.born_ms)
-        writer.write(draft.born_host)
-        write_i64_be(writer, store_ms)
-        writer.write(store_host)
-        write_i32_be(writer, i32(draft.reconsume_times))
-        write_i64_be(writer, draft.prepared_offset)
-        write_i32_be(writer, i32(len(body)))
-        writer.write(body)
-        writer.write(topic)
-        write_i16_be(writer, len(draft.properties))
-        writer.write(draft.properties)
+            topic: bytes = queue.topic_field
+            head = Head(queue.magic, queue.queue_id, topic, store_ms, store_host)
+        if draft.parts is None:
+            start, offset = draft.position, draft.queue_offset
+            size = draft.end - start
+            prepared = draft.prepared_offset
+            if not _write_record(
+                writer,
+                head,
+                draft,
+                start,
+                size,
+                offset,
+                draft.flag,
+                draft.body,
+                draft.properties,
+                prepared,
+            ):
+                return None
+        elif not _write_parts(writer, head, draft):
+            return None
     return writer.getvalue()
+
+
+def _write_parts(writer: BytesWriter, head: Head, draft: Draft) -> bool:
+    """Write the records of an outer batch; whether it is one, and fits."""
+    if type(draft.parts) is not list:
+        return False
+    parts: list[tuple[int, bytes, bytes, int]] = draft.parts
+    positions: list[int] = [*draft.positions, draft.end]
+    offset = draft.queue_offset
+    for number, (flag, body, properties, _) in enumerate(parts):
+        start: i64 = positions[number]
+        size: i64 = positions[number + 1] - start
+        place = offset + number
+        if not _write_record(
+            writer, head, draft, start, size, place, flag, body, properties, 0
+        ):
+            return False
+    return True
+
+
+def _write_record(
+    writer: BytesWriter,
+    head: Head,
+    draft: Draft,
+    position: i64,
+    size: i64,
+    queue_offset: i64,
+    flag: i64,
+    body: bytes,
+    properties: bytes,
+    prepared: i64,
+) -> bool:
+    """Write one record: L{rocketbroker.records.record}; whether its numbers fit."""
+    if not _LEAST_I32 <= flag <= _MOST_I32 or len(properties) > _MAX_PROPERTIES:
+        return False
+    crc: i64 = crc32(body)
+    write_i32_be(writer, i32(size))
+    write_i32_be(writer, i32(head.magic))
+    write_i32_be(writer, i32(crc & 0x7FFFFFFF))
+    write_i32_be(writer, i32(head.queue_id))
+    write_i32_be(writer, i32(flag))
+    write_i64_be(writer, queue_offset)
+    write_i64_be(writer, position)
+    write_i32_be(writer, i32(draft.sys_flag))
+    write_i64_be(writer, draft.born_ms)
+    writer.write(draft.born_host)
+    write_i64_be(writer, head.store_ms)
+    writer.write(head.store_host)
+    write_i32_be(writer, i32(draft.reconsume_times))
+    write_i64_be(writer, prepared)
+    write_i32_be(writer, i32(len(body)))
+    writer.write(body)
+    writer.write(head.topic)
+    write_i16_be(writer, len(properties))
+    writer.write(properties)
+    return True
+
+
+def enter(drafts: list[Any], touched: list[Any]) -> None:
+    """Make the queue entries of drafts that were appended: position, size, tag code.
+
+    @param touched: gets the queues that had none pending.
+    """
+    writer = BytesWriter()
+    queue: Any = drafts  # None of theirs.
+    pending: list[bytes] = []
+    codes: list[int] = []
+    first: i64 = 0
+    end: i64 = -1
+    for each in drafts:
+        draft: Draft = each
+        kind = draft.sys_flag & _TRANSACTION
+        if draft.queue is not queue:
+            if end >= 0:
+                queue.pending_end = end
+            queue = draft.queue
+            pending = queue.pending
+            codes = queue.pending_codes
+            first = queue.from_position
+            end = -1
+        if (kind != 0 and kind != 8) or draft.position < first:
+            continue
+        if not pending:
+            touched.append(queue)
+            queue.pending_offset = draft.queue_offset
+        end = draft.end
+        if draft.parts is None:
+            size = end - draft.position
+            pending.append(_entry(writer, draft.position, size, draft.tag_code))
+            codes.append(int(draft.tag_code))
+            continue
+        positions: list[int] = [*draft.positions, end]
+        parts: list[tuple[int, bytes, bytes, int]] = draft.parts
+        for number, part in enumerate(parts):
+            start: i64 = positions[number]
+            code = part[3]
+            pending.append(_entry(writer, start, positions[number + 1] - start, code))
+            codes.append(code)
+    if end >= 0:
+        queue.pending_end = end
+
+
+def _entry(writer: BytesWriter, position: i64, size: i64, code: i64) -> bytes:
+    """One entry of a consume queue."""
+    writer.truncate(0)
+    write_i64_be(writer, position)
+    write_i32_be(writer, i32(size))
+    write_i64_be(writer, code)
+    return writer.getvalue()
+
+
+def columns(
+    drafts: list[Any],
+) -> tuple[list[bytes], list[int], list[str]] | None:
+    """Properties and positions of drafts that were appended, and the topics of each run
+    of one queue.
+
+    @return: None if there are batches, or messages that were rolled back.
+    """
+    properties: list[bytes] = []
+    positions: list[int] = []
+    topics: list[str] = []
+    queue: Any = drafts  # None of theirs.
+    for each in drafts:
+        draft: Draft = each
+        if draft.parts is not None or draft.sys_flag & 8:
+            return None
+        if draft.queue is not queue:
+            queue = draft.queue
+            topics.append(queue.topic)
+        properties.append(draft.properties)
+        positions.append(int(draft.position))
+    return properties, positions, topics
 
 
 #: Two digits of each number below 100, and of each byte.

@@ -114,7 +114,7 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
     size = len(data)
     start = 0
     frames = 0
-    entry, tried = None, -1
+    entry, tried, runs = None, -1, group.table.has_runs
     while size - start >= 8 and not connection.halted:
         length, word = unpack(data, start)
         if not 4 <= length <= most:
@@ -125,7 +125,7 @@ def take_frames(connection: HubConnection, data: bytes) -> bool:
         head = start + 8
         # With another serialization in its first byte the word exceeds any length.
         entry = hot.get(data[head : head + 12]) if word <= length - 4 else None
-        if entry is not None and entry.run is not None and start != tried:
+        if runs and entry is not None and entry.run is not None and start != tried:
             count, tried = entry.run(connection, data, start, most)
             if count:
                 start = tried

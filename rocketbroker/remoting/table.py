@@ -103,6 +103,7 @@ class ResponderTable:
 
     @ivar responders: the general ones, by code.
     @ivar hot: the hot ones, by the first L{KEY_BYTES} of the header.
+    @ivar has_runs: whether any of these takes several requests at once.
     @ivar latencies: by request code and response code; each hot request counts as
         answered with 0 within the turn that brought it, and codes without a name as
         L{NOT_SERVED}.
@@ -111,9 +112,17 @@ class ResponderTable:
     @ivar least_wait: the least of these.
     """
 
-    __slots__ = ("hot", "latencies", "least_wait", "max_waits", "responders")
+    __slots__ = (
+        "has_runs",
+        "hot",
+        "latencies",
+        "least_wait",
+        "max_waits",
+        "responders",
+    )
 
     def __init__(self) -> None:
+        self.has_runs = False
         self.responders: dict[int, Responder] = {}
         self.hot: dict[bytes, HotEntry] = {}
         self.latencies: dict[tuple[int, int], Latencies] = {}
@@ -144,6 +153,7 @@ class ResponderTable:
         assert before is None or before.code == code, (
             f"{before.code} begins like {code}"
         )
+        self.has_runs = self.has_runs or run is not None
         self.hot[key] = HotEntry(code, responder, quick, run)
 
     def limit_waits(self, max_waits: Mapping[int, float]) -> None:

@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.codec import drafts
 from rocketbroker.codec.form import COMPILED
+from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.record import encode
 from rocketbroker.store import interfaces
 from rocketbroker.wire.hot import SEND_ANSWER, SEND_ANSWER_END, frame_of
@@ -26,8 +27,16 @@ class Queue:
     slot = 0
     magic = 0xDAA320A7 - (1 << 32)
     topic_field = b"\x01T"
+    topic = "T"
     usable = True
     queue_id = 3
+    from_position = 0
+    pending_offset = -1
+    pending_end = -1
+
+    def __init__(self) -> None:
+        self.pending: list[bytes] = []
+        self.pending_codes: list[int] = []
 
 
 class Counters:
@@ -189,7 +198,8 @@ class EncodeTests(SynchronousTestCase):
     def test_left(self) -> None:
         """Those with parts, with IPv6 hosts or numbers that do not fit are not made."""
         for other in (
-            draft(Queue(), parts=[]),
+            draft(Queue(), parts=()),
+            draft(Queue(), parts=[(1 << 31, b"", b"", 0)], positions=[0]),
             draft(Queue(), born_host=b"x" * 20),
             draft(Queue(), flag=1 << 31),
             draft(Queue(), sys_flag=-(1 << 31) - 1),
@@ -198,6 +208,66 @@ class EncodeTests(SynchronousTestCase):
         ):
             self.assertIsNone(drafts.encode([draft(Queue()), other], 1, b"87654321"))
         self.assertIsNone(drafts.encode([draft(Queue())], 1, b"x" * 20))
+
+
+class BatchTests(SynchronousTestCase):
+    """Drafts of batches."""
+
+    def setUp(self) -> None:
+        """A batch of two."""
+        self.queue = Queue()
+        self.batch = draft(
+            self.queue,
+            b"",
+            properties=b"",
+            parts=[(1, b"one", b"A", 7), (2, b"", b"", 8)],
+            positions=[100, 196],
+            queue_offset=5,
+            position=100,
+            end=288,
+        )
+
+    def test_records(self) -> None:
+        """Each message is a record of its own, one behind the other."""
+        common = b"12345678", 9, b"87654321"
+        one = encode(b"T", b"one", b"A", 3, 5, 100, 5, *common, 1)
+        two = encode(b"T", b"", b"", 3, 6, 196, 5, *common, 2)
+        self.assertEqual(drafts.encode([self.batch], 9, b"87654321"), one + two)
+
+    def test_entries(self) -> None:
+        """Each message has an entry; a queue that had none pending is noted."""
+        single = draft(self.queue, position=288, end=300, tag_code=-9, queue_offset=7)
+        prepared = draft(self.queue, position=300, end=310, sys_flag=4)
+        rolled = draft(self.queue, position=310, end=320, sys_flag=12)
+        other = Queue()
+        before = draft(other, position=9, end=20)
+        touched: list[Queue] = []
+        other.from_position = 10
+        drafts.enter([self.batch, single, prepared, rolled, before], touched)
+        self.assertEqual(touched, [self.queue])
+        expected = [(100, 96, 7), (196, 92, 8), (288, 12, -9)]
+        self.assertEqual([ENTRY.unpack(e) for e in self.queue.pending], expected)
+        self.assertEqual(self.queue.pending_codes, [7, 8, -9])
+        self.assertEqual((self.queue.pending_offset, self.queue.pending_end), (5, 300))
+        self.assertEqual(other.pending, [])
+
+
+class ColumnTests(SynchronousTestCase):
+    """What the index takes of an append."""
+
+    def test_columns(self) -> None:
+        """Properties and positions of each, the topic of each run of one queue."""
+        one, two = Queue(), Queue()
+        two.topic = "U"
+        drafts_of = [draft(one, position=5), draft(one, position=6), draft(two)]
+        properties = [each.properties for each in drafts_of]
+        found = drafts.columns(drafts_of)
+        self.assertEqual(found, (properties, [5, 6, 0], ["T", "U"]))
+
+    def test_unusual(self) -> None:
+        """Batches and what was rolled back are left."""
+        for other in (draft(Queue(), parts=[]), draft(Queue(), sys_flag=12)):
+            self.assertIsNone(drafts.columns([draft(Queue()), other]))
 
 
 class AnswerTests(SynchronousTestCase):

@@ -6,7 +6,7 @@ import os
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.codec import drafts, form, scanning, sends
+from rocketbroker.codec import batches, drafts, form, keys, scanning, sends
 
 #: By this variable the runner of the tests says which form is to run.
 VARIABLE = "ROCKETBROKER_FORM"
@@ -20,7 +20,7 @@ class FormTests(SynchronousTestCase):
         the pure one if it asked for none."""
         expected = os.environ.get(VARIABLE, "pure")
         self.assertEqual(form.FORM, expected)
-        for module in (drafts, scanning, sends):
+        for module in (batches, drafts, keys, scanning, sends):
             is_source = str(module.__file__).endswith(".py")
             self.assertEqual(is_source, expected == "pure", module)
         self.assertEqual(form.COMPILED, expected == "compiled")

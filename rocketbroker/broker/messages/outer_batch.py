@@ -26,6 +26,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from rocketbroker.codec.batches import split as split_natively
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records.hashing import tag_code
 
@@ -70,6 +72,10 @@ def split(body: bytes, request_properties: bytes) -> list[Part]:
     size = len(body)
     room = MAX_PROPERTIES_BYTES - len(request_properties)
     shared_code = tag_code_of(request_properties)
+    if COMPILED:
+        found = split_natively(body, request_properties, shared_code, room, tag_code)
+        if found is not None and 0 < len(found) <= MAX_MESSAGES:
+            return found
     unpack_head, head_size = _HEAD.unpack_from, _HEAD.size
     unpack_size = _SIZE.unpack_from
     at = 0

@@ -11,6 +11,8 @@ from rocketbroker.broker.send.append_batcher import (
     QueueSends,
     stored_start,
 )
+from rocketbroker.codec.batches import ids_of
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.hot import SEND_ANSWER, SEND_ANSWER_WITHOUT_ID, frame_of
@@ -39,7 +41,10 @@ def answer_batch(
     sends.count(len(positions), draft.end - draft.position)
     if connection is None:
         return
-    ids = b"".join([b"%016X,%b" % (position, host) for position in positions[:-1]])
+    if COMPILED:
+        ids = ids_of([*positions], host)
+    else:
+        ids = b"".join([b"%016X,%b" % (place, host) for place in positions[:-1]])
     start = stored_start(sends.start, code) + ids
     place = positions[-1], draft.queue_offset
     if unique is None:

@@ -340,7 +340,7 @@ class CommitLog:
         """The bytes of records that stand one behind the other."""
         if self._is_native and len(drafts) > 0:
             size = drafts[-1].end - drafts[0].position
-            if size < SMALL * len(drafts):
+            if size < SMALL * (len(drafts) + self._in_batches):
                 content = encode_natively(list(drafts), store_ms, self._store_host)
                 if content is not None:
                     return content

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, final
 
+from rocketbroker.codec.drafts import enter
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
 from rocketbroker.records.queueunits import BatchUnit
@@ -429,6 +431,9 @@ def _are_there(queue: Queue) -> bool:
 
 def collect(drafts: list[Draft], touched: list[Queue]) -> None:
     """Make the entries of drafts that were appended, and note their queues."""
+    if COMPILED:
+        enter(drafts, touched)
+        return
     pack = ENTRY.pack
     for draft in drafts:
         queue = draft.queue

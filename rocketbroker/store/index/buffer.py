@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice, repeat
 from typing import final
 
+from rocketbroker.codec.drafts import columns
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.writer import Hint
@@ -118,10 +120,18 @@ class Share:
             return
         drafts = hint.drafts
         count = len(drafts)
+        found = columns(drafts) if COMPILED else None
+        if found is not None:
+            self.properties, self.positions, names = found
+            if names.count(names[0]) == len(names):
+                self.prefixes: list[int] = [prefix(names[0])] * count
+            else:
+                self.prefixes = [prefix(draft.queue.topic) for draft in drafts]
+            return
         self.properties = [draft.properties for draft in drafts]
         self.positions = [draft.position for draft in drafts]
         if [None for each in drafts if each.parts is not None or each.sys_flag & 8]:
-            self.prefixes: list[int] = []
+            self.prefixes = []
             self._select(drafts, prefix)
             return
         topics = {draft.queue.topic for draft in drafts}

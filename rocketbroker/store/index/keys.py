@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final
 
+from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.keys import hashes_of
 from rocketbroker.records.bulkhashing import MAX_ROWS, index_hashes
 from rocketbroker.records.hashing import index_hash_after
 
@@ -45,6 +47,11 @@ def codes_of(
     @return: also how many keys each has, one number if all have as many.
     """
     assert len(prefixes) == len(properties) <= MAX_ROWS
+    if COMPILED:
+        found, numbers = hashes_of([*prefixes], [*properties], MAX_KEYS)
+        if -1 not in numbers:
+            same = len(set(numbers)) == 1
+            return found, numbers[0] if same else numbers
     if len(properties) >= FEW and len(set(map(len, properties))) == 1:
         columns = _codes_of_equal(prefixes, properties)
         if columns is not None:
