@@ -161,8 +161,9 @@ class CheckPointBuffer:
         settled = partial(self._settled, held, stored)
         self._log.put_check_point(point, held.revive_queue, settled)
         held.is_writing = True
-        if held.acked:
-            offsets = enumerate(point.offsets())
+        offsets = point.offsets()
+        acked = [o for n, o in enumerate(offsets) if held.acked >> n & 1]
+        if acked:
             ack = Ack(
                 point.topic,
                 point.group,
@@ -170,7 +171,7 @@ class CheckPointBuffer:
                 point.start_offset,
                 point.pop_ms,
                 point.broker_name,
-                [offset for index, offset in offsets if held.acked >> index & 1],
+                acked,
             )
             self._log.put_ack(ack, held.revive_queue, point.revive_ms, _ignore)
 

@@ -24,7 +24,7 @@ from rocketbroker.records.open_check_points import (
     OpenCheckPoints,
     read,
 )
-from rocketbroker.records.properties import TIMER_DELIVER_MS, find
+from rocketbroker.records.properties import TIMER_DELIVER_MS
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IQueue
 
@@ -34,9 +34,6 @@ GRACE_MS: Final = 2000
 #: The most check points that are open; nothing is read beyond it. Without a timer these
 #: are all that are in flight.
 MAX_OPEN: Final = 100_000
-
-#: The name of the property that says when a message was due.
-_DELIVER_MS: Final = TIMER_DELIVER_MS.encode()
 
 
 @final
@@ -87,8 +84,8 @@ class ReviveQueue:
         """
         self.next_offset = message.queue_offset + 1
         self.end = max(self.end, message.position + message.size)
-        due = find(message.property_bytes, _DELIVER_MS)
-        if due is not None and due.isdigit():
+        due = message.properties.get(TIMER_DELIVER_MS, "")
+        if due.isdecimal():
             self._read_ms = max(self._read_ms, int(due))
         try:
             found = read(message)
@@ -102,19 +99,15 @@ class ReviveQueue:
         return found
 
     def ripe(self, now_ms: int, is_all: bool) -> list[OpenCheckPoint]:
-        """Those that have messages left, and have got all acknowledgements that they
-        can get. Those that have got all and have none left are closed.
+        """Those that have got all acknowledgements that they can get.
 
         @param is_all: whether the queue is read to its end, and nothing is due that is
             not in it.
         """
         read_ms = now_ms if is_all else min(self._read_ms, now_ms)
-        ripe_ms = read_ms - GRACE_MS
-        ripe = [each for each in self._points if each.point.revive_ms < ripe_ms]
-        for each in ripe:
-            if each.is_over:
-                self.close(each)
-        return [each for each in ripe if not each.is_over]
+        return [
+            each for each in self._points if read_ms - each.point.revive_ms > GRACE_MS
+        ]
 
     def close(self, found: OpenCheckPoint) -> None:
         """All its messages are over."""

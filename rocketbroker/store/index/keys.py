@@ -73,21 +73,16 @@ def _interleaved(columns: list[tuple[int, ...]], count: int) -> Sequence[int]:
 def _codes_of_mixed(
     prefixes: Sequence[int], properties: Sequence[bytes]
 ) -> list[tuple[int, ...]]:
-    """The hashes of each message, where they are of several shapes.
-
-    Check points of POP and their acknowledgements may be as long, but their unique keys
-    are not.
-    """
-    by_shape: dict[tuple[int, int], list[int]] = {}
+    """The hashes of each message, where they are of several shapes."""
+    by_size: dict[int, list[int]] = {}
     for number, each in enumerate(properties):
-        shape = len(each), each.find(b"\x02", each.find(_UNIQUE))
-        numbers = by_shape.get(shape)
+        numbers = by_size.get(len(each))
         if numbers is None:
-            by_shape[shape] = [number]
+            by_size[len(each)] = [number]
         else:
             numbers.append(number)
     codes: list[tuple[int, ...]] = [()] * len(properties)
-    for numbers in by_shape.values():
+    for numbers in by_size.values():
         some_prefixes = [prefixes[number] for number in numbers]
         some = [properties[number] for number in numbers]
         columns = None
