@@ -67,7 +67,8 @@ class WorkersTests(SynchronousTestCase):
 
     def all_up(self) -> bool:
         """Whether all workers have said how they do."""
-        return self.metric("rocketbroker_worker_resident_memory_bytes", 2) > 1 << 20
+        name = "rocketbroker_worker_resident_memory_bytes"
+        return all(self.metric(name, n + 1) > 1 << 20 for n in range(WORKERS))
 
     def metric(self, name: str, worker: int) -> float:
         """A value of one worker."""

@@ -24,7 +24,7 @@ from rocketbroker.records.open_check_points import (
     OpenCheckPoints,
     read,
 )
-from rocketbroker.records.properties import TIMER_DELIVER_MS
+from rocketbroker.records.properties import TIMER_DELIVER_MS, TIMER_OUT_MS
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IQueue
 
@@ -84,8 +84,11 @@ class ReviveQueue:
         """
         self.next_offset = message.queue_offset + 1
         self.end = max(self.end, message.position + message.size)
-        due = message.properties.get(TIMER_DELIVER_MS, "")
-        if due.isdecimal():
+        own = message.properties
+        due = own.get(TIMER_DELIVER_MS, "")
+        # The timer brings messages in the order of its slots. One that was stored at
+        # once overtakes what it still has to bring, after a start, say.
+        if due.isdecimal() and TIMER_OUT_MS in own:
             self._read_ms = max(self._read_ms, int(due))
         try:
             found = read(message)

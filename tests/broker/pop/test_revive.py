@@ -6,6 +6,7 @@ import errno
 
 from twisted.logger import capturedLogs
 
+from rocketbroker.broker.pop.revive_queue import ReviveQueue
 from rocketbroker.records.check_points import CheckPoint
 from rocketbroker.records.names import REVIVE_GROUP
 from rocketbroker.store.interfaces import PUT_OK, Draft
@@ -193,6 +194,22 @@ class ManyTests(PopCase):
         self.assertEqual(sorted(again), sorted(each.encode() for each in sent))
         revived = self.rig.broker.pop.revive.revived
         self.assertEqual(revived, {("G", "T", PUT_OK): 300})
+
+    def test_overtaken(self) -> None:
+        """What was stored at once does not say that all before it was brought: an
+        acknowledgement may still wait in the timer."""
+        place = self.rig.store.queue(REVIVE_TOPIC, 0)
+        queue = ReviveQueue(place, 0)
+        for start, more in enumerate(("", f"TIMER_OUT_MS\x01{WALL_MS}\x02")):
+            point = CheckPoint("T", "G", 0, start, WALL_MS, 1000, "broker-a", [0])
+            own = f"TAGS\x01ck\x02TIMER_DELIVER_MS\x01{WALL_MS + 5000}\x02{more}"
+            draft = Draft(
+                place, point.encode(), own.encode(), 0, 0, 0, HOST, 0, 0, None
+            )
+            self.rig.store.append([draft])
+            queue.take([*self.rig.records(topic=REVIVE_TOPIC)][-1], "broker-a")
+            ripe = queue.ripe(WALL_MS + 9000, False)
+            self.assertEqual(len(ripe), 2 * start)
 
     def test_properties(self) -> None:
         """A message keeps what it has, and where it was born in time."""
