@@ -379,10 +379,12 @@ class AppendBatcher:
         try:
             self._store.append(drafts)
         except Exception:
-            # A mistake of ours: drafts that were not stored are answered with it.
+            # A mistake of ours: drafts that were not stored are answered with it, also
+            # those that had their place already.
             self._log.failure("Messages could not be appended.")
+            stored = self._store.published_position
             for draft in drafts:
-                if draft.status == NOT_PUT:
+                if draft.status == NOT_PUT or draft.end > stored:
                     draft.status = UNKNOWN_ERROR
 
     def settle(self, drafts: list[Draft], code: int) -> None:

@@ -216,6 +216,17 @@ class IntakeTests(SynchronousTestCase):
         self.assertEqual(answer.code, ResponseCode.SYSTEM_ERROR)
         self.assertEqual(len(self.flushLoggedErrors()), 1)
 
+    def test_mistakeBetween(self) -> None:
+        """What has its place already, and is not written then, counts as not stored."""
+        rig = self.make()
+        self.send(rig, 1)
+        self.send(rig, 2)
+        rig.batcher.drafts[1].parts = 0  # type: ignore[assignment]
+        rig.batcher.flush()
+        codes = [answer.code for answer in rig.answers()]
+        self.assertEqual(codes, [ResponseCode.SYSTEM_ERROR] * 2)
+        self.assertEqual(len(self.flushLoggedErrors()), 1)
+
     def test_closedStore(self) -> None:
         """A store that is closed is SERVICE_NOT_AVAILABLE, with the reason."""
         rig = self.make()
