@@ -27,6 +27,7 @@ from scripts.scale_load import (
     percentile,
     pull_ext,
     send_ext,
+    wait_for,
 )
 
 #: The topic of the load generator.
@@ -268,7 +269,8 @@ def backlog(bench: Bench) -> Sample:
 
 
 def fill_filtered(bench: Bench) -> None:
-    """Messages of which one in a hundred has the tag and the number."""
+    """Messages of which one in a hundred has the tag and the number, unless they are
+    there."""
     create_topic(bench.port, "Filtered")
     own = [b"TAGS\x01%s\x02a\x01%d\x02" % (b"no", n) for n in range(1, PASSING)]
     own.insert(0, b"TAGS\x01yes\x02a\x010\x02")
@@ -276,14 +278,17 @@ def fill_filtered(bench: Bench) -> None:
     ext = send_ext("Filtered", batch="true")
     frame = encode(Command(RequestCode.SEND_BATCH_MESSAGE, ext, body))
     peer = Peer(bench.port)
-    for answer in peer.ask_all([frame] * (FILTERED // PASSING)):
+
+    def there() -> int:
+        queue = {"topic": "Filtered", "queueId": "0"}
+        answer = peer.done(RequestCode.GET_MAX_OFFSET, queue)
+        return int((answer.ext or {})["offset"])
+
+    for answer in peer.ask_all([frame] * ((FILTERED - there()) // PASSING)):
         if answer.code:
             raise RuntimeError(f"{answer.code}: {answer.remark}")
-    queue = {"topic": "Filtered", "queueId": "0"}
-    while (
-        answer := peer.done(RequestCode.GET_MAX_OFFSET, queue)
-    ).ext is None or answer.ext["offset"] != str(FILTERED):
-        time.sleep(0.1)
+    if not wait_for(lambda: there() == FILTERED):
+        raise RuntimeError(f"{there()} of {FILTERED} messages can be pulled")
     for kind, expression in FILTERS:
         answer = peer.done(RequestCode.PULL_MESSAGE, filter_ext(kind, expression, 0))
         found = len([*decode_all(answer.body)])
@@ -348,7 +353,7 @@ LOADS: list[Load] = [
     Load("10,000 idle, send 8x32", idle),
     Load("backlog, 5,000 sends/s", backlog),
     Load("tag filter, 1 % passes", filtered(*FILTERS[0]), prepare=fill_filtered),
-    Load("SQL filter, 1 % passes", filtered(*FILTERS[1])),
+    Load("SQL filter, 1 % passes", filtered(*FILTERS[1]), prepare=fill_filtered),
     *(
         Load(f"send {shape}, SYNC_FLUSH", generator(SENDS[shape]), "SYNC_FLUSH")
         for shape in ("1x1", "64x1", "32x32")

@@ -40,9 +40,10 @@ class Kind(IntEnum):
       the other side's address
     - DATA, both ways: bytes of the connection; to the owner these are whole requests
       and responses, and the header of a proxy before the first
+    - ACK, to the owner: so many bytes of this connection the client's kernel has taken
     - CLOSE, to the worker: close when all is sent; to the owner: it is closed; one
       byte says why
-    - PAUSE and RESUME, both ways: no more DATA for this connection; again
+    - PAUSE and RESUME, to the worker: read no more of this connection; again
     - LOAD, to the owner: the worker's counters, as JSON
     - STOP, to the worker: close all connections when all is sent, and end
     """
