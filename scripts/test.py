@@ -291,8 +291,12 @@ def parts_of(python: Path, names: list[str], heavy: bool) -> list[Part]:
     return sorted(parts.values(), key=lambda part: -SECONDS.get(part.name, 0))
 
 
-def start(part: Part, python: Path, heavy: bool) -> int:
-    """Run trial; the number of its process."""
+def start(part: Part, python: Path, heavy: bool) -> subprocess.Popen[bytes]:
+    """Run trial.
+
+    @return: its process, which has to be kept until it was waited for: one that is
+        forgotten is waited for when the next begins.
+    """
     command, variables = call(python, heavy)
     folder = f"--temp-directory=_trial_temp-{part.name}"
     with open(part.log, "wb") as log:
@@ -302,29 +306,31 @@ def start(part: Part, python: Path, heavy: bool) -> int:
             env=variables,
             stdout=log,
             stderr=subprocess.STDOUT,
-        ).pid
+        )
 
 
 def run(python: Path, names: list[str], heavy: bool) -> Outcome:
     """Run all parts, as many at a time as keep the processors busy."""
     outcome = Outcome()
     waiting = parts_of(python, names, heavy)
-    running: dict[int, tuple[Part, float]] = {}
+    running: dict[int, tuple[Part, float, subprocess.Popen[bytes]]] = {}
     room = float(os.cpu_count() or 1)
     while waiting or running:
-        busy = sum(part.share for part, _ in running.values())
+        busy = sum(part.share for part, *_ in running.values())
         fits = [part for part in waiting if busy + part.share <= room]
         if fits and busy < room:
             waiting.remove(fits[0])
-            running[start(fits[0], python, heavy)] = fits[0], time.monotonic()
+            process = start(fits[0], python, heavy)
+            running[process.pid] = fits[0], time.monotonic(), process
             continue
         pid, status, usage = os.wait4(-1, 0)
-        part, begun = running.pop(pid)
+        part, begun, process = running.pop(pid)
+        process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.monotonic() - begun
         processors = usage.ru_utime + usage.ru_stime
         outcome.parts.append((seconds, processors, part.name))
         print(f"== {part.name}: {seconds:.1f} s", flush=True)
-        outcome.add(part, os.waitstatus_to_exitcode(status))
+        outcome.add(part, process.returncode)
     return outcome
 
 
