@@ -44,7 +44,7 @@ from rocketbroker.broker.timer.outlet import Outlet, StoreOutlet
 from rocketbroker.broker.timer.pauses import Pauses
 from rocketbroker.broker.timer.recount import Recount
 from rocketbroker.broker.timer.timer_counts import TimerCounts
-from rocketbroker.broker.timer.wheel_clock import WheelClock
+from rocketbroker.broker.timer.wheel_clock import State, WheelClock
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import StoreError
 from rocketbroker.files.reasons import reason
@@ -180,7 +180,13 @@ class TimerService:
         self.entering.load(queue)
         self.entering.copies = self.delivering.copies = copies
         self.delivering.not_before = self._reactor.seconds() + self._disappear
-        self.clock.begin(found.read_ms, offset)
+        log_position = min(found.log_position, self.timers.log.end)
+        delivered_from = self.timers.delivered_from
+        if delivered_from < 0:
+            # RocketMQ wrote it: what this run makes can be recognised.
+            delivered_from = store.published_position
+        state = State(found.read_ms, offset, log_position, delivered_from)
+        self.clock.begin(state, queue.max_offset)
 
     def start(self) -> None:
         """Begin to enter and to deliver."""

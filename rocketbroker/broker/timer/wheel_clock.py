@@ -12,6 +12,10 @@ nor that it was entered before it is safe itself.
 So each state is kept until the log is flushed behind the copies that were made up to
 then; the newest of those is what a checkpoint says.
 
+A start goes over again what the run before it did after its checkpoint, and recognises
+it by what stands behind the places that the checkpoint names. Until that is done, the
+checkpoint goes on to name those places: another crash may come before.
+
 C{docs/facts/transaction-timer-pop.md} B4, B8.
 """
 
@@ -65,18 +69,23 @@ class WheelClock:
         self.end = 0
         self.has_changed = False
         self.kept = State(0, 0, 0, 0)
+        self._catch_up: tuple[int, int] | None = None
         self._store = store
         self._wall_ms = wall_ms
         self._slot_from = -1
         self._waiting: deque[tuple[int, State]] = deque()
 
-    def begin(self, read_ms: int, queue_offset: int) -> None:
-        """Go on from there; all that was delivered before is safe."""
-        self.read_ms = read_ms
-        self.write_ms = max(self.floor(self._wall_ms()), read_ms)
-        self.queue_offset = queue_offset
+    def begin(self, found: State, queue_end: int) -> None:
+        """Go on from a checkpoint; all that was delivered before is safe.
+
+        @param queue_end: where the timer topic ends: no run before has entered more.
+        """
+        self.read_ms = found.read_ms
+        self.write_ms = max(self.floor(self._wall_ms()), found.read_ms)
+        self.queue_offset = found.queue_offset
         self._waiting.clear()
-        self.kept = self._state()
+        self.kept = found
+        self._catch_up = self.write_ms, queue_end
 
     def floor(self, ms: int) -> int:
         """The time of the slot of a time."""
@@ -141,5 +150,17 @@ class WheelClock:
         """The newest state whose copies are all before C{flushed} in the log."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= flushed:
-            self.kept = waiting.popleft()[1]
+            state = waiting.popleft()[1]
+            kept = self.kept
+            read_ms, queue_offset, *_ = state
+            if self._catch_up is not None:
+                until_ms, until_offset = self._catch_up
+                if read_ms >= until_ms and queue_offset >= until_offset:
+                    self._catch_up = None
+                else:
+                    state = kept._replace(
+                        read_ms=min(kept.read_ms, read_ms),
+                        queue_offset=min(kept.queue_offset, queue_offset),
+                    )
+            self.kept = state
         return self.kept

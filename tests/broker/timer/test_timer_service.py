@@ -257,6 +257,38 @@ class RestartTests(TimerCase):
             self.assertEqual(found, [b"%d" % n for n in range(sent)], ticks)
             self.assertTrue(all(0 <= late < 1101 for late in self.late_ms()))
 
+    def test_killedAgain(self) -> None:
+        """A kill before the next run has caught up, though it wrote a checkpoint."""
+        for seconds in (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0):
+            self.begin()
+            self.send(2, b"second")
+            self.send(1, b"first")
+            self.pass_by(seconds)
+            for _ in range(3):
+                self.restart()
+                self.timers.clock.note()
+                self.rig.store.flush()
+                self.timers._look()
+                self.pass_by(0.1)
+            self.restart()
+            self.pass_by(4)
+            self.assertEqual(self.bodies(), [b"first", b"second"], seconds)
+
+    def test_stoppedEarly(self) -> None:
+        """A stop before the next run has caught up after a kill."""
+        self.send(2, b"once")
+        self.pass_by(3)
+        self.restart()
+        self.stop()
+        self.restart()
+        self.pass_by(1)
+        self.assertEqual(self.bodies(), [b"once"])
+        self.send(1, b"later")
+        self.pass_by(2.5)
+        self.restart()
+        self.assertEqual(self.timers.clock.kept.queue_offset, 2)
+        self.assertGreater(self.timers.clock.kept.read_ms, WALL_MS + 4000)
+
     def test_powerFailure(self) -> None:
         """Whenever the machine stops, each message comes whose sender was safe."""
         for ticks in range(0, 80, 3):
