@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, final
+from typing import Annotated, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
@@ -53,16 +53,14 @@ RE_PUT_SECONDS: Final = (
 #: pop time, broker.
 Key: TypeAlias = tuple[str, str, int, int, int, str]
 
-_LONG_NAMES: Final = {
-    "t": "topic",
-    "c": "consumerGroup",
-    "q": "queueId",
-    "so": "startOffset",
-    "pt": "popTime",
-    "bn": "brokerName",
-    "ao": "ackOffset",
-    "aol": "ackOffsetList",
-}
+#: A number as Java has it, with its sign.
+_Long: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+T = TypeVar("T")
+
+
+def _list_of(numbers: Sequence[int]) -> str:
+    return msgspec.json.encode(numbers).decode()
 
 
 @lru_cache(1024)
@@ -78,6 +76,7 @@ class CheckPoint:
     @ivar diffs: how far each message is behind C{start_offset}; none in those of old
         brokers, whose messages are consecutive.
     @ivar count: how many messages.
+    @ivar revive_ms: when they are given out again.
     @ivar re_puts: how often it was written anew; None for a first one.
     """
 
@@ -90,6 +89,7 @@ class CheckPoint:
         "pop_ms",
         "queue_id",
         "re_puts",
+        "revive_ms",
         "start_offset",
         "topic",
     )
@@ -113,15 +113,11 @@ class CheckPoint:
         self.start_offset = start_offset
         self.pop_ms = pop_ms
         self.invisible_ms = invisible_ms
+        self.revive_ms = pop_ms + invisible_ms
         self.broker_name = broker_name
         self.diffs = diffs
         self.re_puts = re_puts
         self.count = len(diffs) if count is None else count
-
-    @property
-    def revive_ms(self) -> int:
-        """When the messages are given out again."""
-        return self.pop_ms + self.invisible_ms
 
     @property
     def key(self) -> Key:
@@ -181,13 +177,12 @@ class CheckPoint:
 
     def encode(self) -> bytes:
         """The body of its message."""
-        diffs = ",".join(map(str, self.diffs))
         again = "" if self.re_puts is None else f'"rp":"{self.re_puts}",'
         return (
             f'{{"bm":0,"bn":{_quoted(self.broker_name)},"c":{_quoted(self.group)},'
-            f'"d":[{diffs}],"it":{self.invisible_ms},"n":{self.count},'
+            f'"d":{_list_of(self.diffs)},"it":{self.invisible_ms},"n":{self.count},'
             f'"pt":{self.pop_ms},"q":{self.queue_id},'
-            f'"reviveTime":{self.pop_ms + self.invisible_ms},"ro":0,{again}'
+            f'"reviveTime":{self.revive_ms},"ro":0,{again}'
             f'"so":{self.start_offset},"t":{_quoted(self.topic)}}}'
         ).encode("utf-8", "replace")
 
@@ -197,24 +192,23 @@ class CheckPoint:
 
         @raise Malformed: it is no check point.
         """
-        fields = _Members(body)
-        diffs = fields.integers("d")
-        count = fields.integer("n", 0)
+        found = _read(body)
+        diffs, count = found.d or [], found.n or 0
         if diffs:
             count = len(diffs)
         elif not 0 <= count < 128:
             raise Malformed(f"a check point of {count} messages")
-        re_puts = fields.value("rp")
+        re_puts = str(found.rp)
         return cls(
-            fields.text("t"),
-            fields.text("c"),
-            fields.integer("q"),
-            fields.integer("so"),
-            fields.integer("pt"),
-            fields.integer("it"),
-            fields.text("bn", ""),
+            _either(found.t, found.topic),
+            _either(found.c, found.consumerGroup),
+            _either(found.q, found.queueId),
+            _either(found.so, found.startOffset),
+            _either(found.pt, found.popTime),
+            _either(found.it),
+            found.bn or found.brokerName or "",
             diffs,
-            int(re_puts) if str(re_puts).isdecimal() else None,
+            int(re_puts) if re_puts.isdecimal() else None,
             count,
         )
 
@@ -286,7 +280,7 @@ class Ack:
         if len(self.offsets) == 1:
             which = f'"ao":{self.offsets[0]}'
         else:
-            which = f'"ao":{NO_OFFSET},"aol":[{",".join(map(str, self.offsets))}]'
+            which = f'"ao":{NO_OFFSET},"aol":{_list_of(self.offsets)}'
         return (
             f'{{{which},"bn":{_quoted(self.broker_name)},"c":{_quoted(self.group)},'
             f'"pt":{self.pop_ms},"q":{self.queue_id},"so":{self.start_offset},'
@@ -299,60 +293,56 @@ class Ack:
 
         @raise Malformed: it is no acknowledgement.
         """
-        fields = _Members(body)
-        offsets = fields.integers("aol")
+        found = _read(body)
         return cls(
-            fields.text("t"),
-            fields.text("c"),
-            fields.integer("q"),
-            fields.integer("so"),
-            fields.integer("pt"),
-            fields.text("bn", ""),
-            offsets or [fields.integer("ao")],
+            _either(found.t, found.topic),
+            _either(found.c, found.consumerGroup),
+            _either(found.q, found.queueId),
+            _either(found.so, found.startOffset),
+            _either(found.pt, found.popTime),
+            found.bn or found.brokerName or "",
+            found.aol or found.ackOffsetList or [_either(found.ao, found.ackOffset)],
         )
 
 
-@final
-class _Members:
-    """The members of a body, under their short or their long names."""
+class _Body(msgspec.Struct, gc=False):
+    """The members of a body of either kind, under their short and their long names."""
 
-    __slots__ = ("_members",)
+    t: str | None = None
+    topic: str | None = None
+    c: str | None = None
+    consumerGroup: str | None = None
+    q: _Long | None = None
+    queueId: _Long | None = None
+    so: _Long | None = None
+    startOffset: _Long | None = None
+    pt: _Long | None = None
+    popTime: _Long | None = None
+    bn: str | None = None
+    brokerName: str | None = None
+    it: _Long | None = None
+    n: _Long | None = None
+    d: list[_Long] | None = None
+    rp: object = None
+    ao: _Long | None = None
+    ackOffset: _Long | None = None
+    aol: list[_Long] | None = None
+    ackOffsetList: list[_Long] | None = None
 
-    def __init__(self, body: bytes) -> None:
-        try:
-            members = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Malformed(f"a check point that is no JSON: {error}") from None
-        if not isinstance(members, dict):
-            raise Malformed("a check point that is no object")
-        self._members: dict[str, Any] = members
 
-    def value(self, name: str) -> Any:
-        found = self._members.get(name)
-        if found is None and name in _LONG_NAMES:
-            found = self._members.get(_LONG_NAMES[name])
-        return found
+_decode_body = msgspec.json.Decoder(_Body).decode
 
-    def text(self, name: str, missing: str | None = None) -> str:
-        found = self.value(name)
-        if found is None:
-            found = missing
-        if not isinstance(found, str):
-            raise Malformed(f"a check point whose {name} is no text")
-        return found
 
-    def integer(self, name: str, missing: int | None = None) -> int:
-        found = self.value(name)
-        if found is None:
-            found = missing
-        if type(found) is not int or not -(1 << 63) <= found < 1 << 63:
-            raise Malformed(f"a check point whose {name} is no number")
-        return found
+def _read(body: bytes) -> _Body:
+    try:
+        return _decode_body(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"a check point that cannot be read: {error}") from None
 
-    def integers(self, name: str) -> list[int]:
-        found = self.value(name)
-        if found is None:
-            return []
-        if not isinstance(found, list) or any(type(each) is not int for each in found):
-            raise Malformed(f"a check point whose {name} is no list of numbers")
-        return found
+
+def _either(short: T | None, long: T | None = None) -> T:
+    """A member that has to be there, by one of its names."""
+    found = long if short is None else short
+    if found is None:
+        raise Malformed("a check point without all that it needs")
+    return found

@@ -10,7 +10,7 @@ C{docs/facts/transaction-timer-pop.md} C12.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import final
+from typing import Final, final
 
 from rocketbroker.records.check_points import (
     ACK_TAG,
@@ -20,8 +20,13 @@ from rocketbroker.records.check_points import (
     CheckPoint,
     Key,
 )
-from rocketbroker.records.properties import TAGS
+from rocketbroker.records.properties import TAGS, find
 from rocketbroker.records.record import StoredMessage
+
+#: The name and the values of the property, as messages have them.
+_TAGS: Final = TAGS.encode()
+_CHECK_POINT: Final = CHECK_POINT_TAG.encode()
+_ACKS: Final = ACK_TAG.encode(), BATCH_ACK_TAG.encode()
 
 
 @final
@@ -38,6 +43,11 @@ class OpenCheckPoint:
         self.point = point
         self.offset = offset
         self.acked = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all its messages are."""
+        return self.acked == (1 << self.point.count) - 1
 
     def left(self) -> list[int]:
         """The queue offsets of what is not over."""
@@ -102,7 +112,7 @@ def read(message: StoredMessage) -> Ack | CheckPoint | None:
 
     @raise Malformed: its body is not what its tag says.
     """
-    tag = message.properties.get(TAGS)
-    if tag == CHECK_POINT_TAG:
+    tag = find(message.property_bytes, _TAGS)
+    if tag == _CHECK_POINT:
         return CheckPoint.decode(message.body)
-    return Ack.decode(message.body) if tag in (ACK_TAG, BATCH_ACK_TAG) else None
+    return Ack.decode(message.body) if tag in _ACKS else None

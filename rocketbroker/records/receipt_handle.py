@@ -26,6 +26,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, final
 
+import msgspec
+
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import is_retry_topic
 
@@ -129,7 +131,7 @@ def start_offset_info(kind: str, queue_id: int, offset: int) -> str:
 
 def message_offset_info(kind: str, queue_id: int, offsets: Sequence[int]) -> str:
     """An entry of C{msgOffsetInfo}: the messages of a queue, in the body's order."""
-    return f"{kind} {queue_id} {','.join(map(str, offsets))}"
+    return f"{kind} {queue_id} {msgspec.json.encode(offsets)[1:-1].decode()}"
 
 
 def order_count_info(kind: str, queue_id: int, counts: dict[int, int]) -> list[str]:

@@ -66,7 +66,10 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         """A string; a number or a boolean becomes its text."""
-        return text_of(self.value(name), lambda: self._wrong(name, "a string"))
+        value = self.value(name)
+        if value is None or isinstance(value, str):
+            return value
+        return text_of(value, lambda: self._wrong(name, "a string"))
 
     def integer(self, name: str, default: int = 0, bits: int = 32) -> int:
         """A whole number that fits in so many bits, with its sign."""

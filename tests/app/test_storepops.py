@@ -131,7 +131,7 @@ class PoppedTests(PopCase):
         self.rig.scheduler.dispatch()
         fault, remark = self.opened()[1].findings()
         assert isinstance(fault, Fault) and isinstance(remark, Remark)
-        self.assertIn("no JSON", fault.text)
+        self.assertIn("cannot be read", fault.text)
         self.assertIn("1 messages of U/0 that G has in flight", remark.text)
 
     def test_order(self) -> None:

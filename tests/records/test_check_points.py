@@ -74,6 +74,9 @@ class CheckPointTests(SynchronousTestCase):
         )
         key = CheckPoint.decode(body).key
         self.assertEqual(key, ("T", "G", 3, 10, 5, "b-a"))
+        # A null member is one that is missing.
+        body = body.replace(b'"n":1', b'"bn":null,"c":null,"n":null,"rp":null')
+        self.assertEqual(CheckPoint.decode(body).key, key)
 
     def test_nonsense(self) -> None:
         """What is none is refused, whatever it is."""
@@ -86,6 +89,11 @@ class CheckPointTests(SynchronousTestCase):
             POINT.replace(b"[0,1]", b'["0"]'),
             POINT.replace(b'"pt":1', b'"pt":1.5e999'),
             POINT.replace(b'"q":3', b'"q":99999999999999999999'),
+            POINT.replace(b'"q":3', b'"q":true'),
+            POINT.replace(b'"q":3', b'"q":null'),
+            POINT.replace(b'"it":30000,', b""),
+            POINT.replace(b'"t":"T"', b'"t":1'),
+            POINT.replace(b'"t":"T"', b'"t":"\xff"'),
             POINT.replace(b'"d":[0,1],', b"").replace(b'"n":2', b'"n":128'),
         ):
             self.assertRaises(Malformed, CheckPoint.decode, body)
@@ -109,6 +117,12 @@ class AckTests(SynchronousTestCase):
         for body, offsets in ((ACK, [11]), (BATCH, [10, 11])):
             ack = Ack.decode(body)
             self.assertEqual((ack.key("other"), ack.offsets), (key, offsets))
+        for before, name in ((b'"ao"', b'"ackOffset"'), (b'"pt"', b'"popTime"')):
+            ack = Ack.decode(ACK.replace(before, name))
+            self.assertEqual((ack.key("other"), ack.offsets), (key, [11]))
+        ack = Ack.decode(BATCH.replace(b'"aol"', b'"ackOffsetList"'))
+        self.assertEqual((ack.key("other"), ack.offsets), (key, [10, 11]))
+        self.assertRaises(Malformed, Ack.decode, ACK.replace(b'"ao":11,', b""))
         nameless = Ack.decode(ACK.replace(b'"bn":"b-a",', b""))
         self.assertEqual(nameless.key("b-a"), key)
         self.assertEqual(Ack.decode(ACK.replace(b"b-a", b" ")).key("b-a"), key)

@@ -62,6 +62,9 @@ MAX_BATCH: Final = 10_000
 #: a filtered read may be far apart.
 MAX_BIT_BYTES: Final = 1 << 16
 
+#: Which bits of a byte are set.
+_ONES: Final = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
+
 
 @attrs.frozen(kw_only=True)
 class BatchedAck:
@@ -125,8 +128,7 @@ class BatchedAck:
             self.start_offset + 8 * at + bit
             for at, byte in enumerate(self.bits)
             if byte
-            for bit in range(8)
-            if byte >> bit & 1
+            for bit in _ONES[byte]
         ]
 
 

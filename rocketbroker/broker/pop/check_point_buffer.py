@@ -161,9 +161,8 @@ class CheckPointBuffer:
         settled = partial(self._settled, held, stored)
         self._log.put_check_point(point, held.revive_queue, settled)
         held.is_writing = True
-        offsets = point.offsets()
-        acked = [o for n, o in enumerate(offsets) if held.acked >> n & 1]
-        if acked:
+        if held.acked:
+            offsets = enumerate(point.offsets())
             ack = Ack(
                 point.topic,
                 point.group,
@@ -171,7 +170,7 @@ class CheckPointBuffer:
                 point.start_offset,
                 point.pop_ms,
                 point.broker_name,
-                acked,
+                [offset for index, offset in offsets if held.acked >> index & 1],
             )
             self._log.put_ack(ack, held.revive_queue, point.revive_ms, _ignore)
 

@@ -204,6 +204,12 @@ class Popping:
             except BrokerError:
                 # There is no room for its files now, so that it has no messages.
                 continue
+            if pop.is_full and not pop.header.order:
+                # Of most queues it only has to be told how much is left.
+                offset = self._progress.next_offset(place)
+                if offset != NONE:
+                    self._add_rest(pop, queue, offset)
+                    continue
             line = self._progress.line(place)
             self._dispatch_to(queue, place)
             if line.is_busy or self._is_over_threshold(place):
@@ -213,7 +219,7 @@ class Popping:
             offset = self._pop_offset(pop, place, queue)
             if pop.header.order and self._is_blocked(pop, place):
                 continue
-            if pop.count >= pop.header.max_msg_nums or pop.size >= MAX_BYTES:
+            if pop.is_full:
                 self._add_rest(pop, queue, offset)
                 continue
             if self._store.is_cold(queue, offset):

@@ -92,6 +92,11 @@ class Pop:
         self.offsets: list[str] = []
         self.counts: list[str] = []
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it has got enough."""
+        return self.count >= self.header.max_msg_nums or self.size >= MAX_BYTES
+
     def answer(self, code: int) -> Command:
         """Its answer: what it has got, and all fields, whatever the code."""
         header = PopMessageResponseHeader(

@@ -67,7 +67,7 @@ from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore, ReadRes
 MAX_READ: Final = 256
 MAX_READ_BYTES: Final = 1 << 20
 
-#: How many check points one step looks at: each has 32 messages at the most.
+#: Of how many check points one step gives messages out again: each has 32 at the most.
 MAX_POINTS: Final = 8
 
 #: How long a queue rests that cannot be read, or after a mistake of ours.
@@ -237,16 +237,8 @@ class Reviving:
         is_all = queue.next_offset >= queue.queue.max_offset
         at_end = is_all and queue.queue.next_offset <= queue.queue.max_offset
         ripe = queue.ripe(self._wall_ms(), at_end and not is_behind)
-        few = ripe[:MAX_POINTS]
-        if self._revive_log.is_acting:
-            await self._hand_over(queue, few)
-        else:
-            found = await self._find(few)
-            others, failed = await self._find_elsewhere(few)
-            found += others
-            if not self._services.is_on(REVIVE):
-                return False
-            self._turns.within(lambda: self._revive(queue, found, failed, few))
+        if ripe and not await self._give_again(queue, ripe[:MAX_POINTS]):
+            return False
         queue.mark()
         return len(ripe) > MAX_POINTS or not is_all
 
@@ -273,6 +265,18 @@ class Reviving:
         queue.next_offset = max(queue.next_offset, result.next_offset)
 
     # What is ripe.
+
+    async def _give_again(self, queue: ReviveQueue, ripe: list[OpenCheckPoint]) -> bool:
+        """Give messages out again; whether this broker still is the one to do so."""
+        if self._revive_log.is_acting:
+            await self._hand_over(queue, ripe)
+            return True
+        found = await self._find(ripe)
+        others, failed = await self._find_elsewhere(ripe)
+        if not self._services.is_on(REVIVE):
+            return False
+        self._turns.within(lambda: self._revive(queue, found + others, failed, ripe))
+        return True
 
     def _is_own(self, point: CheckPoint) -> bool:
         return point.broker_name.strip() in ("", self._options.broker_name)
@@ -401,7 +405,7 @@ class Reviving:
         for each, offset in failed:
             self._put_again(queue, each, offset)
         for each in ripe:
-            if not each.left() or not self._is_there(each.point):
+            if each.is_over or not self._is_there(each.point):
                 queue.close(each)
 
     def _over(self, each: OpenCheckPoint, offset: int) -> None:
@@ -474,7 +478,7 @@ class Reviving:
                 self.re_put += 1
                 queue.end = max(queue.end, draft.end)
                 each.end(offset)
-                if not each.left():
+                if each.is_over:
                     queue.close(each)
                     queue.mark()
             else:

@@ -24,7 +24,7 @@ from rocketbroker.records.open_check_points import (
     OpenCheckPoints,
     read,
 )
-from rocketbroker.records.properties import TIMER_DELIVER_MS, TIMER_OUT_MS
+from rocketbroker.records.properties import TIMER_DELIVER_MS, TIMER_OUT_MS, find
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IQueue
 
@@ -34,6 +34,11 @@ GRACE_MS: Final = 2000
 #: The most check points that are open; nothing is read beyond it. Without a timer these
 #: are all that are in flight.
 MAX_OPEN: Final = 100_000
+
+#: The names of the properties that say when a message was due, and that the timer
+#: brought it.
+_DELIVER_MS: Final = TIMER_DELIVER_MS.encode()
+_OUT_MS: Final = TIMER_OUT_MS.encode()
 
 
 @final
@@ -84,11 +89,11 @@ class ReviveQueue:
         """
         self.next_offset = message.queue_offset + 1
         self.end = max(self.end, message.position + message.size)
-        own = message.properties
-        due = own.get(TIMER_DELIVER_MS, "")
+        own = message.property_bytes
+        due = find(own, _DELIVER_MS)
         # The timer brings messages in the order of its slots. One that was stored at
         # once overtakes what it still has to bring, after a start, say.
-        if due.isdecimal() and TIMER_OUT_MS in own:
+        if due is not None and due.isdigit() and find(own, _OUT_MS) is not None:
             self._read_ms = max(self._read_ms, int(due))
         try:
             found = read(message)
@@ -102,15 +107,19 @@ class ReviveQueue:
         return found
 
     def ripe(self, now_ms: int, is_all: bool) -> list[OpenCheckPoint]:
-        """Those that have got all acknowledgements that they can get.
+        """Those that have messages left, and have got all acknowledgements that they
+        can get. Those that have got all and have none left are closed.
 
         @param is_all: whether the queue is read to its end, and nothing is due that is
             not in it.
         """
         read_ms = now_ms if is_all else min(self._read_ms, now_ms)
-        return [
-            each for each in self._points if read_ms - each.point.revive_ms > GRACE_MS
-        ]
+        ripe_ms = read_ms - GRACE_MS
+        ripe = [each for each in self._points if each.point.revive_ms < ripe_ms]
+        for each in ripe:
+            if each.is_over:
+                self.close(each)
+        return [each for each in ripe if not each.is_over]
 
     def close(self, found: OpenCheckPoint) -> None:
         """All its messages are over."""

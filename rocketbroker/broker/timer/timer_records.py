@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.timer.test_timer_service -*-
+# -*- test-case-name: tests.broker.timer.test_timer_records -*-
 """Messages of the timer topic, read from the commit log one after the other.
 
 Those of one slot, or of one stretch of the topic, often stand side by side. So the log
@@ -22,10 +22,11 @@ from rocketbroker.store.interfaces import IStore
 #: The log is read in blocks of so many bytes.
 _BLOCK: Final = 16 << 10
 
-#: What says when and where a message is due; the first of it as it stands behind other
+#: What says when and where a message is due, and two of it as they stand behind other
 #: properties.
 _NAMES: Final = (b"TIMER_OUT_MS", b"REAL_TOPIC", b"REAL_QID")
 _OUT_MS: Final = b"\x02TIMER_OUT_MS\x01"
+_REAL_TOPIC: Final = b"\x02REAL_TOPIC\x01"
 
 #: The ends of so many properties strings are remembered, and none that is longer.
 _MAX_TAILS: Final = 1024
@@ -75,10 +76,12 @@ class TimerRecords:
         """The time of the slot that a message waits for, and topic and queue where it
         belongs; None for what it does not say."""
         own = message.property_bytes
-        # A broker sets the three properties that say so behind the others: what they
-        # are is the same for many.
+        # A broker sets the three properties that say so behind the others, but with
+        # those of POP the topic before them: what they are is the same for many.
         at = own.rfind(_OUT_MS)
         tail = own[at:] if at >= 0 else b""
+        if own.startswith(_REAL_TOPIC[1:]) and own.find(_REAL_TOPIC, 0, at) < 0:
+            tail = own[: own.find(b"\x02")] + tail
         known = self._destinies.get(tail)
         if known is None:
             known = out_ms_of(own), self._place(message)

@@ -73,16 +73,21 @@ def _interleaved(columns: list[tuple[int, ...]], count: int) -> Sequence[int]:
 def _codes_of_mixed(
     prefixes: Sequence[int], properties: Sequence[bytes]
 ) -> list[tuple[int, ...]]:
-    """The hashes of each message, where they are of several shapes."""
-    by_size: dict[int, list[int]] = {}
+    """The hashes of each message, where they are of several shapes.
+
+    Check points of POP and their acknowledgements may be as long, but their unique keys
+    are not.
+    """
+    by_shape: dict[tuple[int, int], list[int]] = {}
     for number, each in enumerate(properties):
-        numbers = by_size.get(len(each))
+        shape = len(each), each.find(b"\x02", each.find(_UNIQUE))
+        numbers = by_shape.get(shape)
         if numbers is None:
-            by_size[len(each)] = [number]
+            by_shape[shape] = [number]
         else:
             numbers.append(number)
     codes: list[tuple[int, ...]] = [()] * len(properties)
-    for numbers in by_size.values():
+    for numbers in by_shape.values():
         some_prefixes = [prefixes[number] for number in numbers]
         some = [properties[number] for number in numbers]
         columns = None

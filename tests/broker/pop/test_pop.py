@@ -111,6 +111,21 @@ class PopTests(PopCase):
         self.send("a", "b", "c")
         self.assertEqual(self.popped(consumerGroup="H", initMode=1), [b"c"])
 
+    def test_beginsEverywhere(self) -> None:
+        """A group that begins at the last message begins in all queues at once, in
+        those too that its first pop does not need."""
+        self.rig = self.make(queues=3, initPopOffsetByCheckMsgInMem="false")
+        for queue_id in range(3):
+            self.send("a", "b", queue_id=queue_id)
+        answer = self.pop(maxMsgNums=1, initMode=1)
+        self.assertEqual(bodies(answer), [b"b"])
+        self.assertEqual(header_of(answer).rest_num, 2)
+        for queue_id in range(3):
+            self.send("c", queue_id=queue_id)
+        answer = self.pop(maxMsgNums=1, initMode=1)
+        self.assertEqual(header_of(answer).rest_num, 4)
+        self.assertEqual(sorted(self.popped(initMode=1)), [b"b", b"c", b"c", b"c"])
+
     def test_commit(self) -> None:
         """The group's offset moves when the check point is on the disk."""
         self.send("a", "b")

@@ -7,7 +7,7 @@ import errno
 from twisted.logger import capturedLogs
 
 from rocketbroker.broker.pop.revive_queue import ReviveQueue
-from rocketbroker.records.check_points import CheckPoint
+from rocketbroker.records.check_points import Ack, CheckPoint
 from rocketbroker.records.names import REVIVE_GROUP
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from tests.broker.pop.pops import REVIVE_TOPIC, PopCase, handles, header_of, messages
@@ -210,6 +210,27 @@ class ManyTests(PopCase):
             queue.take([*self.rig.records(topic=REVIVE_TOPIC)][-1], "broker-a")
             ripe = queue.ripe(WALL_MS + 9000, False)
             self.assertEqual(len(ripe), 2 * start)
+
+    def test_over(self) -> None:
+        """Of what is ripe only that is left over of which a message is, however many
+        there are; the rest is closed, all of it at once."""
+        place = self.rig.store.queue(REVIVE_TOPIC, 0)
+        for start in range(40):
+            point = CheckPoint("T", "G", 0, start, WALL_MS, 1000, "broker-a", [0, 1])
+            last = start if start == 30 else start + 1
+            offsets = list(range(start, last + 1))
+            ack = Ack("T", "G", 0, start, WALL_MS, "broker-a", offsets)
+            for tag, body in (("ck", point.encode()), (ack.tag, ack.encode())):
+                own = f"TAGS\x01{tag}\x02".encode()
+                draft = Draft(place, body, own, 0, 0, 0, HOST, 0, 0, None)
+                self.rig.store.append([draft])
+        queue = ReviveQueue(place, 0)
+        for message in self.rig.records(topic=REVIVE_TOPIC):
+            queue.take(message, "broker-a")
+        self.assertEqual(queue.ripe(WALL_MS + 3000, True), [])
+        self.assertEqual(queue.open, 40)
+        (left,) = queue.ripe(WALL_MS + 3001, True)
+        self.assertEqual((left.left(), queue.open), ([31], 1))
 
     def test_properties(self) -> None:
         """A message keeps what it has, and where it was born in time."""

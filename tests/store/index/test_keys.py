@@ -96,6 +96,16 @@ class CodesTests(SynchronousTestCase):
         rows = [texts[n % len(texts)].format(n=n).encode() for n in range(400)]
         self.check([TOPICS[n % 3 % 2] for n in range(400)], rows)
 
+    def test_equalLengths(self) -> None:
+        """Messages of two shapes and one length, as of POP in turn."""
+        point, ack = (
+            "UNIQ_KEY\x01T@0@{n:06d}@G@ck\x02TAGS\x01ck\x02",
+            "UNIQ_KEY\x01T@0@-1@{n}@@ack\x02TAGS\x01bAck\x02",
+        )
+        rows = [(point, ack)[n % 2].format(n=n % 10).encode() for n in range(400)]
+        self.assertEqual(len(set(map(len, rows))), 1)
+        self.check([TOPICS[n % 3 % 2] for n in range(400)], rows)
+
     def test_oneIsOther(self) -> None:
         """A message among many of one shape that has only its length, wherever it
         differs."""
