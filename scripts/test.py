@@ -47,6 +47,9 @@ INSTALLED = ("rocketbroker", "pyspark_rocketmq", "twisted_plugins")
 #: How many of the slowest tests and parts are named.
 MAX_SLOW = 15
 
+#: So many lines of why a test failed are told again at the end.
+MAX_REASON = 30
+
 #: By this variable tests.heavy learns that the large forms are wanted.
 HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
 
@@ -162,12 +165,14 @@ class Outcome:
     @ivar tests: seconds and name of each test.
     @ivar parts: seconds, seconds of processors, and name of each part.
     @ivar failed: names of tests, or of parts that ended without counts.
+    @ivar reasons: what trial said of each failure, and of each such part the end.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     tests: list[tuple[float, str]] = field(default_factory=list)
     parts: list[tuple[float, float, str]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
 
     def add(self, part: Part, code: int) -> None:
         """Print what a part has said without its times, and count it."""
@@ -188,10 +193,14 @@ class Outcome:
                 failed.append(name)
             print(line)
         tail = "\n".join(lines[-4:])
+        for said in "\n".join(lines).split(f"\n{'=' * 79}\n")[1:]:
+            if said.startswith(("[FAIL]", "[ERROR]")):
+                self.reasons.append("\n".join(said.splitlines()[-MAX_REASON:]))
         found = {kind: int(n) for kind, n in re.findall(r"(\w+)=(\d+)", tail)}
         if code and not found.get("failures") and not found.get("errors"):
             found["errors"] = 1
             failed.append(f"{part.name}, with exit status {code}")
+            self.reasons.append("\n".join(lines[-MAX_REASON:]))
         self.counts.update(found)
         self.failed += failed
         part.log.unlink()
@@ -204,6 +213,8 @@ class Outcome:
         print("the slowest tests:")
         for seconds, name in sorted(self.tests, reverse=True)[:MAX_SLOW]:
             print(f"  {seconds:8.2f} s  {name}")
+        for reason in self.reasons:
+            print(reason)
         for name in self.failed:
             print(f"failed: {name}")
         counts = self.counts
