@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -30,17 +29,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scripts.compiled import in_copy
+from scripts.compiled import inside
 from scripts.test import environment
 
 if __name__ == "__main__" and "--inside" not in sys.argv:
-    python = environment("spark,test")
-    if "--compiled" in sys.argv:
-        given = [
-            str(Path(w).resolve()) if Path(w).exists() else w for w in sys.argv[1:]
-        ]
-        sys.exit(in_copy(python, "scripts/benchmark.py", "--inside", *given))
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+    sys.exit(inside(environment("spark,test"), "scripts/benchmark.py"))
 
 from scripts.benchmark_loads import LOADS, Bench, Load, Sample, family
 from scripts.benchmark_report import Row, svg, table, written

@@ -2,8 +2,8 @@
 
 Nothing compiled ever lies beside the sources of the checkout, where Python would prefer
 it to them, however old it is. C{scripts/wheel.py} makes a wheel of such a copy;
-C{scripts/test.py --compiled} runs tests in one, and C{scripts/benchmark.py --compiled}
-measures one. Standard library only.
+C{scripts/test.py --compiled} runs tests in one, and scripts that measure do so with
+C{--compiled}. Standard library only.
 """
 
 from __future__ import annotations
@@ -96,3 +96,16 @@ def in_copy(python: Path, script: str, *words: str) -> int:
         }
         command = [str(python), script, *words]
         return subprocess.run(command, cwd=folder, env=variables).returncode
+
+
+def inside(python: Path, script: str) -> int:
+    """Run a script again with the words of this call and C{--inside}: with another
+    Python, and with C{--compiled} in such a copy; its exit status.
+
+    @param script: its path in the checkout.
+    """
+    # Paths of files have to be good there, too.
+    words = [str(Path(w).resolve()) if Path(w).exists() else w for w in sys.argv[1:]]
+    if "--compiled" in words:
+        return in_copy(python, script, "--inside", *words)
+    return subprocess.call([str(python), str(ROOT / script), "--inside", *words])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What POP promises, and what it costs.
 
-    python3 scripts/pop.py [--kit KIT] [--quick] [--realtime] [ROW ...]
+    python3 scripts/pop.py [--kit KIT] [--quick] [--realtime] [--compiled] [ROW ...]
 
 Prints the figures of the rows that are named, or of all of them, with their bars; the
 exit status is the number of bars that are missed, or of rows that could not be
@@ -22,22 +22,23 @@ C{scripts/pop_order.py}.
 The row I{clients}: so does the official client, in the mode POP.
 
 --quick: small loads, by which no times are judged.
+
+--compiled measures a copy of the checkout with the compiled codec.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from scripts.compiled import inside
 from scripts.test import environment
 
 if __name__ == "__main__" and "--inside" not in sys.argv:
-    python = environment("spark,test")
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+    sys.exit(inside(environment("spark,test"), "scripts/pop.py"))
 
 from scripts import pop_cost, pop_kills, pop_order
 from scripts.scale import measured_row

@@ -18,7 +18,6 @@ generator.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import traceback
 from collections import Counter
@@ -29,11 +28,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from scripts.compiled import inside
 from scripts.test import environment
 
 if __name__ == "__main__" and "--inside" not in sys.argv:
-    python = environment("spark,test")
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+    sys.exit(inside(environment("spark,test"), "scripts/replication.py"))
 
 from scripts import replication_cost
 from scripts.replication_episodes import Episode, series

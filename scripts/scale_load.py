@@ -95,6 +95,7 @@ def row_words(
     for name, number in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--compiled", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--kit")
     parser.add_argument("--realtime", action="store_true")
