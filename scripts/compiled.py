@@ -23,7 +23,7 @@ COMPILER = ("mypy[mypyc] >= 2.4", "setuptools >= 77")
 #: The modules that are compiled, as one extension.
 MODULES = tuple(
     f"rocketbroker/codec/{name}.py"
-    for name in ("batches", "drafts", "keys", "scanning", "sends")
+    for name in ("batches", "drafts", "keys", "received", "scanning", "sends")
 )
 
 #: What a copy needs; tests read the documents, too.

@@ -94,11 +94,9 @@ def row_words(
     )
     for name, number in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=number)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--compiled", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true")
+    for flag in ("inside", "quick", "compiled", "realtime"):
+        parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--kit")
-    parser.add_argument("--realtime", action="store_true")
     parser.add_argument("rows", nargs="*", metavar="ROW", default=[])
     words = parser.parse_args(namespace=RowWords())
     if unknown := sorted(set(words.rows) - {*known}):

@@ -59,6 +59,7 @@ ON_BOTH_FORMS = (
     "tests.wire.test_hot",
     "tests.remoting.test_hub",
     "tests.broker.send",
+    "tests.store.commitlog.test_received",
     "tests.store.commitlog.test_writer",
     "tests.store.commitlog.test_encoder",
     "tests.store.commitlog.test_record_crc",

@@ -16,6 +16,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final, final
 
+from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.received import ReceivedRun, tail_of, take_ordinary
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.record_head import (
@@ -55,81 +57,27 @@ _HEAD: Final = head_struct(
 _HEAD_BYTES: Final = _HEAD.size
 _POSITION: Final = struct.Struct(">q")
 _POSITION_AT: Final = offset_of("position")
-_TAGS: Final = b"TAGS\x01"
 
 #: No queue has this id: it does not fit its field.
 _NO_QUEUE: Final = 1 << 32
 
 
-@final
-class ReceivedRun:
-    """Records of one queue that follow one another, there and in the log.
-
-    @ivar topic: their topic.
-    @ivar queue_id: the number of their queue.
-    @ivar queue_offset: the offset of the first in it.
-    @ivar sys_flag: see L{rocketbroker.records.sysflags}; the same of all.
-    @ivar store_ms: when they were stored; the same of all.
-    @ivar positions: where each begins.
-    @ivar properties: the properties string of each.
-    @ivar codes: the tag code of each.
-    @ivar entries: the entry of each in its queue.
-    """
-
-    __slots__ = (
-        "codes",
-        "entries",
-        "positions",
-        "properties",
-        "queue_id",
-        "queue_offset",
-        "store_ms",
-        "sys_flag",
-        "topic",
-    )
-
-    def __init__(
-        self,
-        topic: bytes,
-        queue_id: int,
-        queue_offset: int,
-        sys_flag: int,
-        store_ms: int,
-    ) -> None:
-        self.topic = topic
-        self.queue_id = queue_id
-        self.queue_offset = queue_offset
-        self.sys_flag = sys_flag
-        self.store_ms = store_ms
-        self.positions: list[int] = []
-        self.properties: list[bytes] = []
-        self.codes: list[int] = []
-        self.entries: list[bytes] = []
-
-    @property
-    def end(self) -> int:
-        """Where the last one ends."""
-        position, size, _ = ENTRY.unpack(self.entries[-1])
-        return int(position + size)
-
-    def heads(self) -> Iterator[RecordHead]:
-        """The records one by one."""
-        ends = (*self.positions[1:], self.end)
-        offset = self.queue_offset
-        for start, end, found in zip(
-            self.positions, ends, self.properties, strict=True
-        ):
-            yield RecordHead(
-                start,
-                end - start,
-                self.topic,
-                self.queue_id,
-                offset,
-                self.sys_flag,
-                self.store_ms,
-                found,
-            )
-            offset += 1
+def heads_of(run: ReceivedRun) -> Iterator[RecordHead]:
+    """The records of a run one by one."""
+    ends = (*run.positions[1:], run.end)
+    offset = run.queue_offset
+    for start, end, found in zip(run.positions, ends, run.properties, strict=True):
+        yield RecordHead(
+            start,
+            end - start,
+            run.topic,
+            run.queue_id,
+            offset,
+            run.sys_flag,
+            run.store_ms,
+            found,
+        )
+        offset += 1
 
 
 @final
@@ -155,7 +103,7 @@ class Received:
         messages = self.count
         for run in self.runs:
             if run.sys_flag & INNER_BATCH:
-                places = [place for place in map(place_of, run.heads()) if place]
+                places = [place for place in map(place_of, heads_of(run)) if place]
                 messages += sum(count - 1 for _, count in places)
         return messages
 
@@ -170,7 +118,10 @@ def whole_records(data: bytes, position: int, segment_end: int) -> Received:
     data = data[: segment_end - position]
     received = Received()
     while received.size < len(data):
-        _take_ordinary(data, position, received)
+        if COMPILED:
+            _take_natively(data, position, received)
+        else:
+            _take_ordinary(data, position, received)
         at = received.size
         if at == len(data):
             break
@@ -190,6 +141,16 @@ def whole_records(data: bytes, position: int, segment_end: int) -> Received:
             _check_cut(data[at:], position + at, segment_end, str(error), at)
             break
     return received
+
+
+def _take_natively(data: bytes, position: int, received: Received) -> None:
+    """Do what L{_take_ordinary} does."""
+    runs = received.runs
+    known = len(runs)
+    most = MAX_OFFSET - len(data)
+    at = take_ordinary(data, received.size, position, most, runs, tag_code_of)
+    received.size = at
+    received.count += sum([len(run.positions) for run in runs[known:]])
 
 
 def _take_ordinary(data: bytes, position: int, received: Received) -> None:
@@ -234,25 +195,19 @@ def _take_ordinary(data: bytes, position: int, received: Received) -> None:
             break
         found = data[start:behind]
         if not tail or not found.endswith(tail):
-            tail, code = _tail_of(found), tag_code_of(found)
+            tail, code = tail_of(found), tag_code_of(found)
         add(found)
         add_entry(pack(stated, size, code))
         add_code(code)
         add_position(stated)
         expected += 1
+        run.end = position + behind
         count += 1
         at = behind
     if runs and not runs[-1].positions:
         runs.pop()
     received.count += count
     received.size = at
-
-
-def _tail_of(properties: bytes) -> bytes:
-    """The end of a properties string that decides on its tag code: other properties
-    with that end have the same. Empty if there is none."""
-    at = properties.rfind(_TAGS) - 1
-    return properties[at:] if at >= 0 and properties[at] == 2 else b""
 
 
 def _take(head: RecordHead, received: Received) -> None:
@@ -264,6 +219,7 @@ def _take(head: RecordHead, received: Received) -> None:
     run.entries.append(ENTRY.pack(position, size, code))
     run.codes.append(code)
     run.positions.append(position)
+    run.end = position + size
     received.runs.append(run)
     received.count += 1
     received.size += size

@@ -26,7 +26,7 @@ from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_of
-from rocketbroker.store.commitlog.received import Received
+from rocketbroker.store.commitlog.received import Received, heads_of
 from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Scan, tag_code_of
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
@@ -166,7 +166,7 @@ class Dispatcher:
         """Collect records of a master."""
         for run in received.runs:
             if not take_run(run, self._known, self._touched, self.multi_dispatch):
-                for found in run.heads():
+                for found in heads_of(run):
                     self.add(found)
 
     def _set_times(self, used: int) -> None:

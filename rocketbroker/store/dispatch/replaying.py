@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from rocketbroker.codec.received import ReceivedRun
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
 from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_PREPARED
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK
 from rocketbroker.store.commitlog.ordinary import QueueRun, collect
-from rocketbroker.store.commitlog.received import ReceivedRun
 from rocketbroker.store.commitlog.scanner import NO_CRC, RECORD_CRC
 from rocketbroker.store.consumequeue.queue import Queue
 

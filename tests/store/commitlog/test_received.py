@@ -11,7 +11,7 @@ from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.record import encode
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
-from rocketbroker.store.commitlog.received import Received, whole_records
+from rocketbroker.store.commitlog.received import Received, heads_of, whole_records
 from rocketbroker.store.commitlog.scanner import (
     MAX_OFFSET,
     NO_CRC,
@@ -64,7 +64,7 @@ def exact(data: bytes) -> list[RecordHead]:
 
 def heads(received: Received) -> list[RecordHead]:
     """The same of what was taken."""
-    return [head for run in received.runs for head in run.heads()]
+    return [head for run in received.runs for head in heads_of(run)]
 
 
 class ReceivedTests(SynchronousTestCase):
