@@ -47,16 +47,23 @@ YARDSTICK = "C"
 
 @contextlib.contextmanager
 def servers(
-    kit: Kit, seconds: float, flush: str, with_java: bool
+    kit: Kit, seconds: float, server: str, with_java: bool
 ) -> Iterator[dict[str, Bench]]:
-    """All that is measured."""
+    """All that is measured.
+
+    @param server: see L{Load.server}.
+    """
+    flush, _, workers = server.partition(", workers ")
+    settings = {"flushDiskType": flush, "enablePropertyFilter": True}
+    if workers:
+        settings["workers"] = workers
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        cluster = Cluster(flushDiskType=flush, enablePropertyFilter=True).start()
+        cluster = Cluster(**settings).start()
         stack.callback(cluster.stop)
         assert cluster.broker.process is not None
         found = {"ours": (cluster.broker.port, cluster.broker.process.pid)}
-        if flush == "ASYNC_FLUSH":
+        if server == "ASYNC_FLUSH":
             port = free_base()
             Path(folder, "c").mkdir()
             pid = stack.enter_context(kit.serving("limit", f"{folder}/c", str(port)))
@@ -128,17 +135,17 @@ def main() -> int:
     needed = {load.against for load in chosen}
     found: dict[tuple[str, str], Sample] = {}
     held: dict[str, float] = {}
-    for flush in dict.fromkeys(load.server for load in chosen):
+    for server in dict.fromkeys(load.server for load in chosen):
         loads = [
             load
             for load in LOADS
-            if load.server == flush and (load in chosen or load.name in needed)
+            if load.server == server and (load in chosen or load.name in needed)
         ]
-        with servers(kit, words.seconds, flush, not words.no_java) as benches:
-            for name, server, one in measured(loads, benches, words.rounds):
-                found[name, server] = one
-            for server, bench in benches.items():
-                held[f"{server}, {flush}"] = sum(map(memory, family(bench.pid)))
+        with servers(kit, words.seconds, server, not words.no_java) as benches:
+            for name, which, one in measured(loads, benches, words.rounds):
+                found[name, which] = one
+            for which, bench in benches.items():
+                held[f"{which}, {server}"] = sum(map(memory, family(bench.pid)))
     rows = [
         Row(
             load.name,

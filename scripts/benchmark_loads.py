@@ -111,7 +111,7 @@ class Bench(NamedTuple):
 class Load(NamedTuple):
     """One row.
 
-    @ivar server: which of the settings the servers have.
+    @ivar server: how messages reach the disk, and of ours the workers.
     @ivar bars: the most it may cost, pure and compiled, as multiples of the yardstick
         at C{against}; that is the load itself if the yardstick bears it.
     """
@@ -335,6 +335,9 @@ SENDS = {
 PULL = "-m pull -n 32 -c 4 -w 4 -M 50000".split()
 BATCH = "-m batch -n 32 -c 4 -w 8 -b 128".split()
 
+#: Servers of ours with workers, from one on.
+WORKERS = "ASYNC_FLUSH, workers 1", "ASYNC_FLUSH, workers 2"
+
 FAST, SLOW = "send 8x32", "send 64x1"
 LOADS: list[Load] = [
     Load(FAST, generator(SENDS["8x32"]), bars=(5.0, 3.3), against=FAST),
@@ -357,5 +360,10 @@ LOADS: list[Load] = [
     *(
         Load(f"send {shape}, SYNC_FLUSH", generator(SENDS[shape]), "SYNC_FLUSH")
         for shape in ("1x1", "64x1", "32x32")
+    ),
+    *(
+        Load(f"send {shape}, workers {number}", generator(SENDS[shape]), server)
+        for number, server in enumerate(WORKERS, 1)
+        for shape in ("8x32", "64x1")
     ),
 ]
