@@ -49,10 +49,11 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import StoreError
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.names import TIMER_TOPIC
-from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.store.timerwheel.timers import Flush, Timers
+from rocketbroker.store.timerwheel.units import NONE
 
 #: How often the checkpoint of a broker is written whose timers only see time pass.
 IDLE_SECONDS: Final = 60.0
@@ -169,24 +170,32 @@ class TimerService:
             found = self._checkpoint = self.timers.load(
                 now_ms, store.published_position
             )
-            copies = already_delivered(store, self.timers.delivered_from)
+            queue = store.queue(TIMER_TOPIC, 0)
+            delivered_from = self._delivered_from(queue)
+            copies = already_delivered(store, delivered_from)
         except OSError as error:
             raise StoreError(f"The timers cannot be read: {reason(error)}.") from error
         for sentence in self.timers.report:
             self._log.warn("{sentence}", sentence=sentence)
         self.counts.load()
-        queue = store.queue(TIMER_TOPIC, 0)
         offset = min(max(found.queue_offset, queue.min_offset), queue.max_offset)
         self.entering.load(queue)
         self.entering.copies = self.delivering.copies = copies
         self.delivering.not_before = self._reactor.seconds() + self._disappear
         log_position = min(found.log_position, self.timers.log.end)
-        delivered_from = self.timers.delivered_from
         if delivered_from < 0:
             # RocketMQ wrote it: what this run makes can be recognised.
             delivered_from = store.published_position
         state = State(found.read_ms, offset, log_position, delivered_from)
         self.clock.begin(state, queue.max_offset)
+
+    def _delivered_from(self, queue: IQueue) -> int:
+        """Where copies of what was due last begin in the log; -1 if it is not known."""
+        if self.timers.has_checkpoint:
+            return self.timers.delivered_from
+        # A run that wrote none has delivered nothing before the first timer.
+        entries = self._store.entries(queue, queue.min_offset, 1)
+        return entries[0][0] if entries else NONE
 
     def start(self) -> None:
         """Begin to enter and to deliver."""

@@ -123,6 +123,11 @@ class Timers:
             self.entered.update(fields[5] for fields in iterate(data))
 
     @property
+    def has_checkpoint(self) -> bool:
+        """Whether the start found a checkpoint."""
+        return self._checkpoint.found is not None
+
+    @property
     def delivered_from(self) -> int:
         """Where copies of what was due last begin in the commit log, as the start found
         it; -1 if it is not known."""
@@ -194,7 +199,7 @@ class Timers:
     @property
     def is_there(self) -> bool:
         """Whether there are files: whether a message ever waited."""
-        return bool(self.log.starts) or self._checkpoint.found is not None
+        return bool(self.log.starts) or self.has_checkpoint
 
     def begin_flush(self) -> Flush:
         """Take what has changed since the last flush."""

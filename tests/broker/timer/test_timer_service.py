@@ -257,6 +257,18 @@ class RestartTests(TimerCase):
             self.assertEqual(found, [b"%d" % n for n in range(sent)], ticks)
             self.assertTrue(all(0 <= late < 1101 for late in self.late_ms()))
 
+    def test_killedFirst(self) -> None:
+        """A kill before the first checkpoint was written."""
+        self.send(0.2, b"first")
+        self.send(2, b"second")
+        self.pass_by(1.5)
+        self.assertEqual(self.bodies(), [b"first"])
+        left = self.rig.disk.image(keep_all=True)
+        left.remove("/store/config/timercheck")
+        self.begin(left, self.rig.wall_ms())
+        self.pass_by(2)
+        self.assertEqual(self.bodies(), [b"first", b"second"])
+
     def test_killedAgain(self) -> None:
         """A kill before the next run has caught up, though it wrote a checkpoint."""
         for seconds in (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0):
