@@ -45,7 +45,9 @@ class DelayHandOverTests(SynchronousTestCase):
 
         @param how: the signal that ends each broker.
         """
-        over = HandOver(version, messageDelayLevel=LEVELS)
+        over = HandOver(
+            version, messageDelayLevel=LEVELS, flushDelayOffsetInterval=1000
+        )
         self.addCleanup(over.stop)
         over.start_java()
         over.driver()(
@@ -103,7 +105,7 @@ class DelayHandOverTests(SynchronousTestCase):
 
     def wait_until_noted(self, over: HandOver, wanted: dict[int, int]) -> None:
         """Wait until the broker has noted how many messages of each level it has
-        delivered; it does so every ten seconds."""
+        delivered; it does so every second."""
         path = over.cluster.store / "config" / "delayOffset.json"
         found: Any = None
         end = time.monotonic() + MAX_SECONDS
