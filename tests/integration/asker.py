@@ -36,7 +36,7 @@ class Asker:
 
     def __call__(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
         """The answer to a request."""
-        return self.connection.invoke(Command(code, ext, body), 10)
+        return self.connection.invoke(Command(code, ext, body), 30)
 
     def done(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
         """The answer to a request that must succeed."""

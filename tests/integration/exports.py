@@ -26,7 +26,7 @@ def body(number: int) -> bytes:
 
 def fill(names: str, numbers: range) -> None:
     """Send messages to two queues."""
-    with Client(Settings(names)) as client:
+    with Client(Settings(names, seconds=30)) as client:
         client.create_topic(TOPIC, queues=2)
         messages = (
             Message(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration.javaclient import JavaClient
+from tests.integration.javaclient import PATIENCE, JavaClient
 from tests.integration.servers import Cluster
 
 
@@ -18,7 +18,7 @@ def fresh(prefix: str) -> str:
     return f"{prefix}_{random.getrandbits(40):010x}"
 
 
-def until(what: Any, seconds: float = 30.0) -> bool:
+def until(what: Any, seconds: float = PATIENCE) -> bool:
     """Whether C{what()} becomes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

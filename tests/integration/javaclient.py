@@ -23,6 +23,11 @@ PROJECT = Path(__file__).resolve().parent / "java"
 VERSIONS = ("4.9.8", "5.3.3")
 
 
+#: How long something may take that comes by itself, in seconds. Clients ask for routes
+#: and send heartbeats each 30 seconds, and divide queues anew each 20: what one misses
+#: at its start comes after all three, and later on a machine that is busy elsewhere.
+PATIENCE = 120.0
+
 #: Options of a Java that lives for a short time: its start costs less processor time.
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -137,7 +142,9 @@ class Program:
         """Send one message with the producer called C{name}."""
         return self("send", name=name, topic=topic, body=encoded(body), **words)
 
-    def received(self, name: str, at_least: int, seconds: float = 20) -> list[Any]:
+    def received(
+        self, name: str, at_least: int, seconds: float = PATIENCE
+    ) -> list[Any]:
         """What a push consumer has, once it has that many or the time is over."""
         return cast(
             "list[Any]",

@@ -77,7 +77,7 @@ printMsgByQueue -t T{v} -a broker-a -i 0 -p true -d true -f true
 sendMessage -t T{v} -p hello -k key -c tag -b broker-a -i 0
 consumeMessage -t T{v} -b broker-a -i 0 -o 0 -c 2
 checkMsgSendRT -t O{v} -a 3 -s 10
-clusterRT -a 2 -s 10 -i 1
+clusterRT -a 2 -s 10 -i 60
 queryCq -t T{v} -q 0 -i 0 -c 3 -b {broker}
 queryCq -t R{v} -q 0 -i 1 -g C{v}
 queryCq -t T{v} -q 0 -i 100 -b {broker}

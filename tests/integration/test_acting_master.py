@@ -96,7 +96,7 @@ class ActingMasterTests(TestCase):
         self, address: str, code: int, ext: dict[str, str], body: bytes = b""
     ) -> Command:
         """An answer."""
-        return self.client.ask_server(address, code, ext, body, seconds=10)
+        return self.client.ask_server(address, code, ext, body, seconds=30)
 
     def send(
         self, broker: Member, body: bytes, properties: str = "", flag: int = 0

@@ -29,7 +29,7 @@ class ArrowTests(SynchronousTestCase):
         self.cluster = Cluster()
         self.addCleanup(self.cluster.stop)
         self.cluster.start()
-        with connect(self.cluster.names) as mq:
+        with connect(self.cluster.names, seconds=30) as mq:
             for number in range(COUNT):
                 mq.send(TOPIC, b"%d" % number, keys=[f"k{number}"])
 

@@ -32,6 +32,10 @@ from rocketbroker.records import compression, ids
 from rocketbroker.records.sysflags import COMPRESSED
 from tests.integration.servers import Cluster
 
+#: How long something may take; nothing is asserted about it. Of a request that takes
+#: longer than its client waits the message may be there twice.
+SECONDS = 60.0
+
 #: How many messages the tests of throughput send; nothing is asserted about time.
 MANY = 5000
 
@@ -54,7 +58,7 @@ def mixed(topic: str, count: int) -> Iterator[Message]:
 
 def until(what: Callable[[], bool]) -> bool:
     """Wait for something that comes by itself; whether it came."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + SECONDS
     while not what():
         if time.monotonic() > end:
             return False
@@ -100,7 +104,7 @@ class BlockingTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A client, and a topic named after the test."""
         self.cluster = Shared.get()
-        self.client = Client(Settings(self.cluster.names))
+        self.client = Client(Settings(self.cluster.names, seconds=SECONDS))
         self.addCleanup(self.client.close)
         self.topic = self.id().rpartition(".")[2]
         self.client.create_topic(self.topic, queues=4)
@@ -206,7 +210,7 @@ class BlockingTests(SynchronousTestCase):
 
     def test_session(self) -> None:
         """A session gives each message to a group, and again what it did not end."""
-        with connect(self.cluster.names) as mq:
+        with connect(self.cluster.names, seconds=SECONDS) as mq:
             for number in range(20):
                 mq.send(self.topic, f"grün {number}", tag="paid", keys=[f"k{number}"])
             found = mq.receive(self.topic, group="session", wait=1.0)
@@ -216,7 +220,7 @@ class BlockingTests(SynchronousTestCase):
                 if message.text != "grün 7":
                     message.ack()
             self.assertEqual(len(set(texts)), 20)
-        with connect(self.cluster.names) as mq:
+        with connect(self.cluster.names, seconds=SECONDS) as mq:
             found = mq.receive(self.topic, group="session", wait=1.0)
             again = {message.text for message in found}
         self.assertIn("grün 7", again)
@@ -224,9 +228,9 @@ class BlockingTests(SynchronousTestCase):
 
     def test_delayed(self) -> None:
         """A message with a delay level comes when its time has come."""
-        with connect(self.cluster.names) as mq:
+        with connect(self.cluster.names, seconds=SECONDS) as mq:
             mq.send(self.topic, b"later", delay_level=1)
-            received = mq.receive(self.topic, group="delayed", wait=10.0)
+            received = mq.receive(self.topic, group="delayed", wait=SECONDS)
             message = next(received)
             self.assertEqual(message.body, b"later")
             waited = message.message.store_ms - message.message.born_ms
@@ -253,7 +257,7 @@ class BlockingTests(SynchronousTestCase):
         self.assertEqual(len(bodies), 500)
         consumer.commit()
         Producer(self.client).send(Message(self.topic, b"new", tags="tag3"))
-        (message,) = Consumer(self.client, "g", self.topic).poll(5.0)
+        (message,) = Consumer(self.client, "g", self.topic).poll(SECONDS)
         self.assertEqual(message.body, b"new")
         tagged = Consumer(self.client, "h", self.topic, "tag3 || none")
         count = 0
@@ -288,7 +292,7 @@ class BlockingTests(SynchronousTestCase):
         with self.assertRaises(PullOffsetMoved):
             list(puller.read(queue, 0, 1))
         with Client(Settings(self.cluster.names)) as other:
-            pending = puller.submit(queue, 0, suspend=10.0)
+            pending = puller.submit(queue, 0, suspend=SECONDS)
             Producer(other).send(Message(self.topic, b"x"), queue)
             (message,) = messages(puller.collect(pending).data)
         self.assertEqual(message.body, b"x")

@@ -38,6 +38,8 @@ class RestartTests(SynchronousTestCase):
             for result in Producer(client).send_all(sent):
                 self.assertEqual(result.status, 0)
         self.given = {"nameServer": self.cluster.names, "subscribe": "T"}
+        self.starting: Thread | None = None
+        self.addCleanup(self.wait_until_started)
 
     def origin(self, options: ReadOptions) -> NetworkOrigin:
         """An origin that does not know the brokers yet."""
@@ -47,10 +49,15 @@ class RestartTests(SynchronousTestCase):
 
     def restart(self, how: int) -> None:
         """Stop the broker; it is back later, while this goes on."""
+        self.wait_until_started()
         self.cluster.broker.stop(how)
-        starting = Thread(target=self.cluster.broker.start)
-        starting.start()
-        self.addCleanup(starting.join)
+        self.starting = Thread(target=self.cluster.broker.start)
+        self.starting.start()
+
+    def wait_until_started(self) -> None:
+        """Wait for the thread that starts the broker: it reads before that is ready."""
+        if self.starting is not None:
+            self.starting.join()
 
     def test_restart(self) -> None:
         """Each message comes once; planning waits, too."""

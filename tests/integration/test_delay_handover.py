@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.record import StoredMessage
+from rocketbroker.wire.fastjson import loads
 from tests.heavy import HEAVY
 from tests.integration.handover import HandOver
 
@@ -22,6 +26,9 @@ WAIT_MS = 45_000
 #: How much later they may be delivered by a broker that was up in time; generous,
 #: because the machine may be busy.
 LATE_MS = 20_000
+
+#: How long it is waited for what must come, in seconds.
+MAX_SECONDS = 180.0
 
 TOPIC = "Delays"
 QUEUES = 2
@@ -38,7 +45,9 @@ class DelayHandOverTests(SynchronousTestCase):
 
         @param how: the signal that ends each broker.
         """
-        over = HandOver(version, messageDelayLevel=LEVELS)
+        over = HandOver(
+            version, messageDelayLevel=LEVELS, flushDelayOffsetInterval=1000
+        )
         self.addCleanup(over.stop)
         over.start_java()
         over.driver()(
@@ -46,8 +55,7 @@ class DelayHandOverTests(SynchronousTestCase):
         )
         self.send(over, "java")
         self.wait_for(over, "java 1 ", COUNT)
-        # The Java broker notes every ten seconds what it has delivered.
-        time.sleep(12)
+        self.wait_until_noted(over, {1: COUNT})
         over.java.stop(how)
         over.cluster.broker.start()
         up_ms = time.time_ns() // 1_000_000
@@ -56,7 +64,7 @@ class DelayHandOverTests(SynchronousTestCase):
         self.send(over, "ours")
         self.wait_for(over, "java 2 ", COUNT)
         self.wait_for(over, "ours 1 ", COUNT)
-        time.sleep(12)
+        self.wait_until_noted(over, {1: 2 * COUNT, 2: COUNT})
         over.cluster.broker.stop(how)
         over.start_java()
         self.wait_for(over, "ours 2 ", COUNT)
@@ -95,9 +103,25 @@ class DelayHandOverTests(SynchronousTestCase):
                     found.extend(messages(chunk.data))
         return found
 
+    def wait_until_noted(self, over: HandOver, wanted: dict[int, int]) -> None:
+        """Wait until the broker has noted how many messages of each level it has
+        delivered; it does so every second."""
+        path = over.cluster.store / "config" / "delayOffset.json"
+        found: Any = None
+        end = time.monotonic() + MAX_SECONDS
+        while time.monotonic() < end:
+            # It may be written just now.
+            with contextlib.suppress(FileNotFoundError, RemoteProtocolError):
+                found = loads(path.read_bytes())
+                table = {int(each): at for each, at in found["offsetTable"].items()}
+                if wanted.items() <= table.items():
+                    return
+            time.sleep(0.1)
+        self.fail(f"{found}, not {wanted}")
+
     def wait_for(self, over: HandOver, prefix: str, count: int) -> None:
         """Wait until so many messages have been delivered."""
-        end = time.monotonic() + 90
+        end = time.monotonic() + MAX_SECONDS
         while time.monotonic() < end:
             found = [m.body.decode() for m in self.stored(over)]
             if sum(body.startswith(prefix) for body in found) >= count:

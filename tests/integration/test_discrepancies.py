@@ -17,7 +17,7 @@ from tests.integration.javaclient import JavaClient, why_not
 from tests.integration.servers import Cluster
 
 #: How long it may take until the broker has heard of it and looked; generous.
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 class DiscrepanciesTests(SynchronousTestCase):
@@ -41,7 +41,7 @@ class DiscrepanciesTests(SynchronousTestCase):
         url = f"http://127.0.0.1:{self.cluster.broker_metrics}/problems?format=json"
         end = time.monotonic() + SECONDS
         while True:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=30) as answer:
                 found: list[dict[str, Any]] = json.load(answer)["problems"]
             if len(found) == count:
                 return found
@@ -100,7 +100,7 @@ class DiscrepanciesTests(SynchronousTestCase):
 
     def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
         """One request that succeeds."""
-        answer = self.connection.invoke(Command(code, ext, body), 10)
+        answer = self.connection.invoke(Command(code, ext, body), 30)
         self.assertEqual(answer.code, 0, answer.remark)
         return answer
 

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.integration.servers import ROOT, environment, free_base
 
 #: How long a program may take; nothing is asserted about it.
-SECONDS = 60.0
+SECONDS = 180.0
 
 
 class ExampleTests(SynchronousTestCase):

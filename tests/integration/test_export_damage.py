@@ -50,7 +50,7 @@ class Case(SynchronousTestCase):
 
     def send(self, topic: str, queues: int, count: int = COUNT) -> None:
         """Make or change a topic, and send messages."""
-        with Client(Settings(self.cluster.names)) as client:
+        with Client(Settings(self.cluster.names, seconds=30)) as client:
             client.create_topic(topic, queues=queues)
             found = Producer(client).send_all(
                 Message(topic, b"body %03d of %s" % (n, topic.encode()))

@@ -8,7 +8,7 @@ from collections import Counter
 from rocketbroker.wire.fastjson import dumps
 from tests.integration.asker import Asker
 from tests.integration.javacase import JavaCase, fresh
-from tests.integration.javaclient import body_of
+from tests.integration.javaclient import PATIENCE, body_of
 
 #: The least that the client asks for, in ms.
 INVISIBLE_MS = 5000
@@ -43,7 +43,7 @@ class PopConsumer(JavaCase):
         sent = {b"%d" % n for n in range(200)}
         for body in sent:
             self.java.send(producer, topic, body)
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         got: Counter[bytes] = Counter()
         while len(got) < len(sent) and time.monotonic() < end:
             found = [each for name in members for each in self.java.received(name, 0)]
@@ -60,7 +60,7 @@ class PopConsumer(JavaCase):
         self.pop_mode(topic, self.group)
         member = self.member(topic, failUntil=1, level=0)
         self.java.send(producer, topic, b"again")
-        found = self.java.received(member, 2, 40)
+        found = self.java.received(member, 2)
         self.assertEqual([body_of(each) for each in found], [b"again"] * 2)
         self.assertEqual([each["times"] for each in found], [0, 1])
         self.assertEqual({each["topic"] for each in found}, {topic})

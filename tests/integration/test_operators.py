@@ -54,7 +54,7 @@ class Operators(JavaCase):
         self.assertTrue(until(committed))
         (offset,) = self.ask("reset", time=middle, **words).values()
         self.assertEqual(offset, 10)
-        got = self.java.received(consumer, 30, 60)
+        got = self.java.received(consumer, 30)
         again = sorted(body_of(message) for message in got[20:])
         self.assertEqual(again, [b"second %d" % number for number in range(10)])
 

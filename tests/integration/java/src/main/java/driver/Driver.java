@@ -53,6 +53,9 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  * asserted stands in the Python tests. An answer is {"ok": ...} or {"error": class, "code": response code or 0, "text": ...}.
  */
 public final class Driver {
+    /** How long a server may take to answer: a machine that is busy elsewhere is no reason to fail. */
+    private static final int ANSWER_MS = 15_000;
+
     private final String namesrv;
     private final Map<String, DefaultMQProducer> producers = new HashMap<>();
     private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
@@ -132,7 +135,8 @@ public final class Driver {
     private DefaultMQAdminExt admin(String names) throws Exception {
         DefaultMQAdminExt admin = admins.get(names);
         if (admin == null) {
-            admin = new DefaultMQAdminExt("driver-admin");
+            admin = new DefaultMQAdminExt("driver-admin", ANSWER_MS);
+            admin.setMqClientApiTimeout(ANSWER_MS);
             admin.setNamesrvAddr(names);
             admin.setInstanceName("admin" + admins.size());
             admin.start();
@@ -141,10 +145,16 @@ public final class Driver {
         return admin;
     }
 
+    private static void patient(DefaultMQProducer p) {
+        p.setSendMsgTimeout(ANSWER_MS);
+        p.setMqClientApiTimeout(ANSWER_MS);
+    }
+
     private Object startProducer(JSONObject c) throws Exception {
         DefaultMQProducer p = new DefaultMQProducer(c.getString("group"));
         p.setNamesrvAddr(names(c));
         p.setInstanceName("producer" + instances++);
+        patient(p);
         p.setRetryTimesWhenSendFailed(c.getIntValue("retries"));
         if (c.containsKey("pollMs")) p.setPollNameServerInterval(c.getIntValue("pollMs"));
         if (c.containsKey("compressOver")) p.setCompressMsgBodyOverHowmuch(c.getIntValue("compressOver"));
@@ -159,6 +169,7 @@ public final class Driver {
         TransactionMQProducer p = new TransactionMQProducer(c.getString("group"));
         p.setNamesrvAddr(namesrv);
         p.setInstanceName("producer" + instances++);
+        patient(p);
         p.setTransactionListener(new TransactionListener() {
             @Override public LocalTransactionState executeLocalTransaction(Message m, Object unused) {
                 return LocalTransactionState.valueOf(m.getUserProperty("local"));
@@ -214,7 +225,7 @@ public final class Driver {
                 @Override public void onSuccess(SendResult r) { answer.complete(r); }
                 @Override public void onException(Throwable t) { answer.completeExceptionally(t); }
             });
-            return result(answer.get(10, TimeUnit.SECONDS));
+            return result(answer.get(2 * ANSWER_MS, TimeUnit.MILLISECONDS));
         }
         if (c.containsKey("queue")) return result(p.send(m, new MessageQueue(m.getTopic(), c.getString("broker"), c.getIntValue("queue"))));
         return result(p.send(m));
@@ -289,6 +300,7 @@ public final class Driver {
         String name = c.getString("name");
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"));
         consumer.setNamesrvAddr(names(c));
+        consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.setInstanceName(c.containsKey("instance") ? c.getString("instance") : "consumer" + instances++);
         if (c.containsKey("pollMs")) consumer.setPollNameServerInterval(c.getIntValue("pollMs"));
         if (c.containsKey("pullIntervalMs")) consumer.setPullInterval(c.getLongValue("pullIntervalMs"));
@@ -352,6 +364,7 @@ public final class Driver {
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(c.getString("group"));
         consumer.setNamesrvAddr(namesrv);
         consumer.setInstanceName("puller" + instances++);
+        consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.start();
         try {
             MessageQueue queue = new MessageQueue(c.getString("topic"), c.getString("broker"), c.getIntValue("queue"));
@@ -375,6 +388,7 @@ public final class Driver {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(c.getString("group"));
         consumer.setNamesrvAddr(namesrv);
         consumer.setInstanceName("lite" + instances++);
+        consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(c.getString("topic"), "*");
         consumer.start();
@@ -421,6 +435,7 @@ public final class Driver {
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("corpus");
         consumer.setNamesrvAddr(namesrv);
         consumer.setInstanceName("corpus" + instances++);
+        consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.start();
         try {
             long count = 0;

@@ -6,6 +6,7 @@ import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.util.Collection;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /** The official command line, mqadmin, in this process: one command at a time, and what it prints. */
@@ -16,7 +17,10 @@ final class Tool {
     private Tool() {
     }
 
-    /** One that runs longer than "timeoutMs" is interrupted: some run until somebody ends them. */
+    /**
+     * Some run until somebody ends them: one that has printed as many "lines", if that is not 0, is interrupted, and one that runs
+     * longer than "timeoutMs".
+     */
     static Object run(JSONObject c) throws Exception {
         forget();
         String[] words = c.getJSONArray("words").toArray(new String[0]);
@@ -24,6 +28,7 @@ final class Tool {
         PrintStream err = System.err;
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         ByteArrayOutputStream complaints = new ByteArrayOutputStream();
+        int lines = c.getIntValue("lines");
         Thread thread = new Thread(() -> MQAdminStartup.main0(words, null), "mqadmin");
         thread.setDaemon(true);
         System.setOut(new PrintStream(printed, true, "UTF-8"));
@@ -31,10 +36,10 @@ final class Tool {
         long begun = System.currentTimeMillis();
         try {
             thread.start();
-            watch(thread, begun + c.getLongValue("timeoutMs"));
+            watch(thread, begun + c.getLongValue("timeoutMs"), () -> lines > 0 && lines(printed) >= lines);
             for (long end = System.currentTimeMillis() + MAX_MS; thread.isAlive() && System.currentTimeMillis() < end; ) {
                 thread.interrupt(); // again: a send takes an interrupt for a failure
-                watch(thread, System.currentTimeMillis() + 200);
+                watch(thread, System.currentTimeMillis() + 200, () -> false);
             }
         } finally {
             System.setOut(out);
@@ -57,9 +62,13 @@ final class Tool {
         }
     }
 
-    /** Wait for the end. A client that stops may wait three seconds for a thread that only an interrupt wakes. */
-    private static void watch(Thread thread, long until) throws InterruptedException {
-        while (thread.isAlive() && System.currentTimeMillis() < until) {
+    private static long lines(ByteArrayOutputStream printed) {
+        return printed.toString().chars().filter(each -> each == '\n').count();
+    }
+
+    /** Wait for the end, or until it is enough. A client that stops may wait three seconds for a thread that only an interrupt wakes. */
+    private static void watch(Thread thread, long until, BooleanSupplier enough) throws InterruptedException {
+        while (thread.isAlive() && System.currentTimeMillis() < until && !enough.getAsBoolean()) {
             thread.join(20);
             for (StackTraceElement at : thread.getStackTrace()) {
                 if (!at.getClassName().endsWith(".ServiceThread") || !at.getMethodName().equals("shutdown")) continue;
