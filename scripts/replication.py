@@ -9,7 +9,8 @@ measured.
 
 The row I{episodes}: what befalls pairs of processes, C{--count} times, and what becomes
 of what was sent; see C{scripts/replication_episodes.py}. C{--pairs} of them run at a
-time. With C{--java 1}, pairs of Java brokers, which are not judged.
+time. With C{--java 1}, pairs of Java brokers, which are not judged. With C{--quick} it
+is not judged how late an answer is.
 
 The row I{cost}: CPU of both servers for each message; see
 C{scripts/replication_cost.py}. KIT is a kit.py that runs the Java broker and a load
@@ -55,7 +56,9 @@ def episodes(words: RowWords) -> Iterator[Figure | str]:
     found: Any = context.Queue()
     makers = JAVA if words.java else (OURS, OURS)
     processes = [
-        context.Process(target=several, args=(makers, part, words.seed, found))
+        context.Process(
+            target=several, args=(makers, part, words.seed, not words.quick, found)
+        )
         for part in (numbers[n::pairs] for n in range(pairs))
     ]
     for process in processes:
@@ -86,10 +89,12 @@ def episodes(words: RowWords) -> Iterator[Figure | str]:
     yield Figure("faults", faults, "", None if words.java else 0, True)
 
 
-def several(makers: tuple[str, str], numbers: list[int], seed: int, found: Any) -> None:
+def several(
+    makers: tuple[str, str], numbers: list[int], seed: int, is_timed: bool, found: Any
+) -> None:
     """Episodes of one pair after the other, in a process of its own."""
     try:
-        for each in series(*makers, numbers, seed):
+        for each in series(*makers, numbers, seed, is_timed):
             found.put(each)
     except BaseException:
         found.put(traceback.format_exc())

@@ -51,6 +51,9 @@ AGAIN: Final = 5.0 * LATE
 #: so soon after it has begun, nothing is acknowledged any more.
 SOON: Final = 1.0
 
+#: How late anything may be where times are not judged, in seconds.
+PATIENCE: Final = 60.0
+
 #: So many episodes are played with one pair.
 SERIES: Final = 10
 
@@ -70,11 +73,13 @@ SETTINGS: Final[dict[str, object]] = {
 class Trio:
     """A pair with a proxy between them, and who takes over with a copy of the slave.
 
+    @ivar is_timed: whether it is judged how late something is.
     @ivar serial: the number of the next message.
     @ivar sent: all that was sent.
     """
 
-    def __init__(self, maker: str, of_slave: str) -> None:
+    def __init__(self, maker: str, of_slave: str, is_timed: bool) -> None:
+        self.is_timed = is_timed
         self.group = Group(maker, of_slave, **SETTINGS)
         self.master, self.slave = self.group.members
         self.proxy = Proxy(self.master.ha_port)
@@ -235,7 +240,7 @@ def play(trio: Trio, blow: Blow, is_final: bool, dice: random.Random) -> Episode
     trio.serial = max(noted.sent, default=trio.serial) + 1
     trio.sent.update(noted.sent)
     faults = [
-        *wrong_answers(noted, blow, Times(begin, lifted, end, killed)),
+        *wrong_answers(noted, blow, Times(begin, lifted, end, killed), trio.is_timed),
         *losses(trio),
     ]
     statuses = Counter(status(each) for each in noted.sent.values())
@@ -251,17 +256,23 @@ def status(each: Sent) -> str:
 # What producers were told.
 
 
-def wrong_answers(noted: Noted, blow: Blow, times: Times) -> Iterator[str]:
+def wrong_answers(
+    noted: Noted, blow: Blow, times: Times, is_timed: bool
+) -> Iterator[str]:
     """Sentences on what is not as the fact sheet says."""
+    if not is_timed:
+        blow = blow._replace(again=PATIENCE)
+    late = TIMEOUT * LATE if is_timed else PATIENCE
     if not noted.sent:
         yield "nothing was sent"
-    unfinished = [n for n in noted.silent if noted.sent[n].begin < times.killed - 4]
+    due = times.killed - (4 if is_timed else PATIENCE)
+    unfinished = [n for n in noted.silent if noted.sent[n].begin < due]
     if unfinished:
         yield f"{len(unfinished)} sends were never answered"
     for number, each in sorted(noted.sent.items()):
         if each.code is None:
             continue
-        why = wrong(each, noted, blow, times)
+        why = wrong(each, noted, blow, times, late)
         if why:
             at = each.begin - times.begin
             yield (
@@ -270,8 +281,11 @@ def wrong_answers(noted: Noted, blow: Blow, times: Times) -> Iterator[str]:
             )
 
 
-def wrong(each: Sent, noted: Noted, blow: Blow, times: Times) -> str:
-    """Why an answer is wrong; empty if it is not."""
+def wrong(each: Sent, noted: Noted, blow: Blow, times: Times, late: float) -> str:
+    """Why an answer is wrong; empty if it is not.
+
+    @param late: how long it may take, in seconds.
+    """
     took = each.seconds - noted.waited(each.begin, each.end)
     if blow.halts:
         took -= max(0.0, min(each.end, times.end) - max(each.begin, times.begin))
@@ -281,13 +295,13 @@ def wrong(each: Sent, noted: Noted, blow: Blow, times: Times) -> str:
             return "nothing has kept it from being acknowledged"
         if each.seconds < TIMEOUT * EARLY:
             return "that is too early"
-        return "" if took <= TIMEOUT * LATE else "that is too late"
+        return "" if took <= late else "that is too late"
     if each.code != ResponseCode.SUCCESS:
         return "that is nothing that it could be"
     silent = times.begin + SOON < each.begin and each.end < times.lifted
     if blow.silences and silent:
         return "the slave cannot have it"
-    return "" if took <= TIMEOUT * LATE else "that is too late"
+    return "" if took <= late else "that is too late"
 
 
 # What the slave has.
@@ -355,13 +369,14 @@ def served(names: str) -> set[int]:
 
 
 def series(
-    maker: str, of_slave: str, numbers: list[int], seed: int
+    maker: str, of_slave: str, numbers: list[int], seed: int, is_timed: bool
 ) -> Iterator[Episode]:
     """Episodes of one pair after the other.
 
     @param maker: of the master; see L{Member}.
     @param of_slave: and of the slave.
     @param numbers: of the episodes.
+    @param is_timed: whether it is judged how late something is.
     """
     trio: Trio | None = None
     try:
@@ -369,7 +384,7 @@ def series(
             if trio is None or turn % SERIES == 0:
                 if trio is not None:
                     trio.close()
-                trio = Trio(maker, of_slave)
+                trio = Trio(maker, of_slave, is_timed)
                 trio.open()
             else:
                 trio.again()

@@ -154,7 +154,7 @@ class Group:
             )
             for number, maker in enumerate((master, *slaves))
         ]
-        self._client = Client(Settings(self.names))
+        self._client = Client(Settings(self.names, seconds=30.0))
 
     @property
     def master(self) -> Member:
@@ -195,16 +195,25 @@ class Group:
         (slave.store / "config").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(self.master.store / name, slave.store / name)
 
+    def dispatched(self, member: Member) -> int:
+        """Up to where its queues have the log; -1 while it does not answer."""
+        try:
+            table = self.runtime(member)
+        except RocketbrokerError:
+            return -1
+        return int(table["commitLogMaxOffset"]) - int(table["dispatchBehindBytes"])
+
     def wait_for(self, slave: Member) -> int:
-        """Wait until a slave has what its master has now; that position.
+        """Wait until a slave has what its master has now, in its queues, too; that
+        position.
 
         @raise AssertionError: it does not come.
         """
         assert until(lambda: self.end(self.master) >= 0), self.master.output()[-3000:]
         wanted = self.end(self.master)
-        if not until(lambda: self.end(slave) >= wanted):
+        if not until(lambda: self.dispatched(slave) >= wanted):
             raise AssertionError(
-                f"{slave} is at {self.end(slave)}, not at {wanted}:\n"
+                f"{slave} is at {self.dispatched(slave)}, not at {wanted}:\n"
                 f"{slave.output()[-3000:]}"
             )
         return wanted

@@ -47,7 +47,7 @@ PROXY_SETTINGS: Final[dict[str, object]] = {
 }
 
 #: How long something may take that comes by itself, in seconds.
-PATIENCE: Final = 40.0
+PATIENCE: Final = 90.0
 
 #: The names of a broker, of all that are here.
 NAMED: Final[dict[str, object]] = {

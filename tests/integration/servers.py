@@ -24,7 +24,10 @@ READY_LINE = b"boot success"
 
 #: How long a server may take until it says so, in seconds; generous,
 #: because continuous integration may be busy. Nothing is asserted about it.
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
+
+#: How long it may take to stop before it is killed.
+STOP_SECONDS = 120.0
 
 #: How long an answer may take.
 ANSWER_SECONDS = 30.0
@@ -162,7 +165,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(how)
             try:
-                self.process.wait(30)
+                self.process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

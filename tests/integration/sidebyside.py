@@ -30,7 +30,7 @@ from tests.integration.servers import Cluster, Server
 Ext = dict[str, Any]
 
 #: How long an answer may take.
-SECONDS: Final = 20.0
+SECONDS: Final = 60.0
 
 #: How long one is waited for that must not come.
 SILENCE_SECONDS: Final = 0.5

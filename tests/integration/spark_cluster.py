@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ import time
 from pathlib import Path
 
 from rocketbroker.spark.sessions import JVM, prepare_environment
-from tests.integration.servers import environment
+from tests.integration.servers import environment, free_base
 
 #: How long a part of it may take to be there.
 READY_SECONDS = 120.0
@@ -39,7 +38,7 @@ class SparkCluster:
 
     def start(self) -> None:
         """Start a master and two workers of one core each, and wait for them."""
-        port = free_port()
+        port = free_base()
         self.master = f"spark://127.0.0.1:{port}"
         log = self._launch("master.Master", "--host", "127.0.0.1", "--port", str(port))
         self._wait(log, "I have been elected leader", 1)
@@ -102,11 +101,3 @@ class SparkCluster:
             process.wait()
         self._processes = []
         self._folder.cleanup()
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -14,11 +14,16 @@ import json
 import sys
 import time
 import urllib.request
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from rocketbroker.spark.lag import LagListener, QueueLag
 from rocketbroker.spark.sessions import local_session, reason
 from tests.integration.servers import free_base
+
+#: How long Spark may take to tell of what has been done: it does so in a thread of its
+#: own.
+MAX_SECONDS: Final = 60.0
 
 
 def main() -> None:
@@ -31,6 +36,7 @@ def main() -> None:
     try:
         found: dict[str, Any] = {"batches": copied(spark, names, topic, folder)}
         found |= waiting(spark, names, topic, folder)
+        until(lambda: len({lag.queue.queue_id for lag in lags}) > 1)
         found["lags"] = sorted({lag.queue.queue_id for lag in lags})
         found["behind"] = max((lag.messages for lag in lags), default=0)
     except Exception as error:
@@ -70,17 +76,27 @@ def waiting(spark: Any, names: str, topic: str, folder: str) -> dict[str, Any]:
     messages = stream(spark, names, topic, metricsPort=str(port)).select("queueId")
     query = messages.writeStream.format("noop").start()
     query.processAllAvailable()
+    begin = time.monotonic()
     before = requests(port)
     time.sleep(5)
     after = requests(port)
+    seconds = time.monotonic() - begin
+    until(lambda: any(p["numInputRows"] for p in query.recentProgress))
     progress = next(p for p in query.recentProgress if p["numInputRows"])
     query.stop()
     latest = json.loads(progress["sources"][0]["latestOffset"] or "{}")
     return {
-        "requests": (after - before) / 5,
+        "requests": (after - before) / seconds,
         "rows": progress["numInputRows"],
         "latest": latest.get("t"),
     }
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Wait until something is so, or the time is over."""
+    end = time.monotonic() + MAX_SECONDS
+    while not what() and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 def requests(port: int) -> float:

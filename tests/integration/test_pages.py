@@ -56,6 +56,10 @@ class PageTests(SynchronousTestCase):
         running = running_s3()
         self.s3 = running.__enter__()
         self.addCleanup(running.__exit__, None, None, None)
+        self.begin()
+
+    def begin(self) -> None:
+        """A new cluster, and a new folder."""
         self.cluster = Cluster()
         self.addCleanup(self.cluster.stop)
         self.cluster.start()
@@ -132,11 +136,15 @@ class PageTests(SynchronousTestCase):
 
     def run_program(self, text: str) -> str:
         """What a Python program prints that has a session in the end."""
-        program = self.folder / "program.py"
-        program.write_text(f"{self.here(text)}\nspark.stop()\n")
-        done = SparkProcess.run("python", str(program))
+        done = self.try_program(text)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
+
+    def try_program(self, text: str) -> subprocess.CompletedProcess[str]:
+        """The same, with its exit status."""
+        program = self.folder / "program.py"
+        program.write_text(f"{self.here(text)}\nspark.stop()\n")
+        return SparkProcess.run("python", str(program))
 
     def test_export(self) -> None:
         """Each command of the page on exports does what it says."""
@@ -160,8 +168,14 @@ class PageTests(SynchronousTestCase):
         parts = []
         for language, text in blocks("spark.rst"):
             self.assertEqual(language, "python")
-            parts.append(self.here(text))
-        output = self.run_program("\n".join(parts))
+            parts.append(text)
+        # Spark gives the process that plans a stream 10 s to start, whatever the
+        # machine has to do (PythonWorkerFactory.createSimpleWorker).
+        while (done := self.try_program("\n".join(parts))).returncode:
+            self.assertIn("failed to connect back", done.stdout)
+            self.cluster.stop()
+            self.begin()
+        output = done.stdout
         numbers = [line for line in output.splitlines() if line.isdecimal()]
         self.assertEqual(numbers, ["200", "100", "200"], output)
         with Client(Settings(self.cluster.names)) as client:

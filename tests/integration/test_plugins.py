@@ -79,7 +79,7 @@ class PluginTests(SynchronousTestCase):
 
     def lines(self, path: Path, count: int) -> list[dict[str, object]]:
         """The lines of an audit file, once there are so many."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         text = ""
         while time.monotonic() < end:
             text = path.read_text() if path.exists() else ""

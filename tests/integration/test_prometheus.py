@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -19,7 +18,8 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from tests.integration.servers import Cluster
+from tests.integration.javacase import until
+from tests.integration.servers import Cluster, free_base
 
 ETC = Path(__file__).resolve().parent.parent.parent / "etc"
 
@@ -50,9 +50,7 @@ class PrometheusTests(SynchronousTestCase):
             broker=cluster.broker_metrics, namesrv=cluster.namesrv_metrics, etc=ETC
         )
         (cluster.folder / "prometheus.yml").write_text(text)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_base()
         log = open(cluster.folder / "prometheus.log", "wb")  # noqa: SIM115
         self.addCleanup(log.close)
         process = subprocess.Popen(
@@ -123,13 +121,22 @@ class PrometheusTests(SynchronousTestCase):
                 if any(quiet in expression for quiet in QUIET):
                     continue
                 self.assertTrue(self.query(expression), expression)
+        # On a busy machine a scrape may fail, or a turn may be long, for a moment.
+        until(lambda: not self.near(), 90)
+        self.assertEqual(self.near(), [])
+
+    def near(self) -> list[dict[str, Any]]:
+        """The rules that cannot be evaluated, or whose alerts are not far, but for that
+        of groups that have gone."""
         groups = self.ask("rules")["groups"]
         rules = [rule for group in groups for rule in group["rules"]]
         self.assertGreater(len(rules), 10)
-        for rule in rules:
-            self.assertEqual(rule["health"], "ok", rule)
-            if rule["name"] != "RocketbrokerGroupGone":
-                self.assertEqual(rule["state"], "inactive", rule)
+        return [
+            rule
+            for rule in rules
+            if rule["health"] != "ok"
+            or (rule["name"] != "RocketbrokerGroupGone" and rule["state"] != "inactive")
+        ]
 
     def test_text(self) -> None:
         """Prometheus asks for OpenMetrics; its tool reads the older format, too."""

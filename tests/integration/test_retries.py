@@ -26,7 +26,7 @@ class FailingConsumers(JavaCase):
             found.extend(answer.get("messages", []))
             return bool(found)
 
-        until(is_there, 60)
+        until(is_there, 180)
         return found
 
     def test_retry(self) -> None:
@@ -36,7 +36,7 @@ class FailingConsumers(JavaCase):
         self.java.send(
             producer, topic, b"hard", tags="red", keys="k", properties={"a": "b"}
         )
-        got = self.java.received(consumer, 3, 90)
+        got = self.java.received(consumer, 3, 180)
         self.assertEqual([m["times"] for m in got], [0, 1, 2])
         for message in got:
             self.assertEqual(message["topic"], topic)
@@ -76,7 +76,7 @@ class FailingConsumers(JavaCase):
         got = self.java.received(consumer, 2, 1)
         self.assertEqual([m["times"] for m in got], [0, 1])
         self.java.send(producer, topic, b"next")
-        got = self.java.received(consumer, 3, 30)
+        got = self.java.received(consumer, 3, 90)
         self.assertEqual(body_of(got[2]), b"next")
 
 

@@ -100,7 +100,7 @@ class StoreTests(SynchronousTestCase):
     def stop(self, process: subprocess.Popen[str]) -> str:
         """Stop them; their log."""
         process.terminate()
-        return process.communicate(timeout=60)[1]
+        return process.communicate(timeout=300)[1]
 
     def test_restart(self) -> None:
         """The store keeps what was changed, and the log of the next start says it."""
@@ -143,7 +143,7 @@ class HomeTests(SynchronousTestCase):
                 [sys.executable, twistd, program, "-p"],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=300,
                 env={**environment(), "HOME": str(home)},
             ).stdout.splitlines()
             self.assertIn(line, output)

@@ -17,7 +17,7 @@ from rocketbroker.errors import RocketbrokerError
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
 from tests.integration.javaclient import JavaClient, body_of
-from tests.integration.pair import OURS, Group, Member, until
+from tests.integration.pair import MAX_SECONDS, OURS, Group, Member, until
 
 TOPIC = "Followed"
 
@@ -42,7 +42,7 @@ class LifeCase(SynchronousTestCase):
         self.java(
             "createTopic", topic=TOPIC, queues=4, address=self.group.master.address
         )
-        self.client = Client(Settings(self.group.names))
+        self.client = Client(Settings(self.group.names, seconds=30.0))
         self.addCleanup(self.client.close)
         # RocketMQ's broker tells name servers after it has answered.
         self.assertTrue(until(self.is_known))
@@ -81,7 +81,7 @@ class LifeCase(SynchronousTestCase):
 
     def received(self, name: str, count: int) -> set[int]:
         """The numbers that a consumer has got, as soon as there are so many."""
-        found = self.java.received(name, count, 60)
+        found = self.java.received(name, count, MAX_SECONDS)
         return {int(body_of(each)) for each in found}
 
 
@@ -167,7 +167,7 @@ class TablesCase(LifeCase):
                 ),
             ):
                 same = partial(self.has, slave, code, key, name)
-                self.assertTrue(until(same, 150), f"{slave}: {name}")
+                self.assertTrue(until(same, 300), f"{slave}: {name}")
             print(f"{slave}: all tables after {time.monotonic() - begun:.1f} s")
 
 

@@ -19,7 +19,7 @@ from tests.integration.servers import environment
 COMMAND = (sys.executable, "-m", "rocketbroker.app.command")
 
 #: How long a process may take to end, or a slave to follow.
-SECONDS = 40
+SECONDS = 120
 
 
 def is_alive(pid: int) -> bool:

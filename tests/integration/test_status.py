@@ -44,7 +44,7 @@ def status(version: str, address: str, folder: Path) -> dict[str, str]:
     ]
     output = ""
     for _ in range(MAX_TRIES):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         found = {}
         for line in done.stdout.splitlines():
             key, colon, value = line.partition(": ")

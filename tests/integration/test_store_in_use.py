@@ -19,7 +19,7 @@ from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
 from tests.integration.handover import HandOver
-from tests.integration.servers import Cluster, environment
+from tests.integration.servers import PATIENT, Cluster, environment
 
 TOPIC = "InUse"
 QUEUES = 4
@@ -30,7 +30,7 @@ SMALL: dict[str, object] = {
     "mappedFileSizeConsumeQueue": 20_000,
     "maxHashSlotNum": 50_000,
     "maxIndexNum": 100_000,
-    "waitTimeMillsInSendQueue": 20_000,
+    **PATIENT,
 }
 
 VERBS = (
@@ -127,7 +127,7 @@ class InUseTests(SynchronousTestCase):
     def check(self, names: str, store: Path, rounds: int) -> None:
         """Call all verbs again and again while messages come."""
         meanwhile = 0
-        with Client(Settings(names)) as client:
+        with Client(Settings(names, seconds=30.0)) as client:
             client.create_topic(TOPIC, QUEUES)
             load = Load(names)
             self.addCleanup(load.stop)
@@ -197,7 +197,7 @@ class InUseTests(SynchronousTestCase):
     def check_log_elsewhere(self, cluster: Cluster, log: Path, process: int) -> None:
         """A copy of the root is not repaired with the log that a process uses, whose
         root and lock lie elsewhere."""
-        with Client(Settings(cluster.names)) as client:
+        with Client(Settings(cluster.names, seconds=30.0)) as client:
             client.create_topic(TOPIC, QUEUES)
             Producer(client, "PG").send(Message(TOPIC, body(1)))
         copy = cluster.folder / "copy"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.settings import Settings
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
 from tests.heavy import HEAVY
@@ -27,8 +30,11 @@ SETTINGS = {
 #: How many transactions of each kind.
 COUNT = 20
 
-#: So long a broker has for its questions, and for the marks of what has ended.
+#: So long a broker has for the marks of what has ended.
 SECONDS = 8.0
+
+#: So long it may take for its questions, and for what it is told of them.
+MAX_SECONDS = 120.0
 
 #: So long nobody asks about what is ended at once: longer than the test takes, also
 #: where much else is done. A killed broker may not have written the mark of an end.
@@ -50,11 +56,11 @@ class TransactionHandOverTests(SynchronousTestCase):
             "createTopic", topic=TOPIC, queues=1, address=over.cluster.address
         )
         self.decided: dict[str, int] = {}
+        self.asked: set[str] = set()
+        self.open: set[str] = set()
         self.silent = True
         self.producer = TransactionalProducer(
-            over.cluster.address,
-            "handed",
-            lambda key: None if self.silent else self.decided[key],
+            over.cluster.address, "handed", self.decide
         )
         self.addCleanup(self.producer.close)
         self.begin("java")
@@ -85,6 +91,29 @@ class TransactionHandOverTests(SynchronousTestCase):
         self.assertEqual(set(found), wanted)
         self.assertEqual(len(wanted), 6 * COUNT)
 
+    def decide(self, key: str) -> int | None:
+        """How a transaction ends that is asked about; none while nobody answers."""
+        self.asked.add(key)
+        return None if self.silent else self.decided[key]
+
+    def serve_until(self, what: Callable[[], bool]) -> bool:
+        """Deal with questions until something is so; whether it came in time."""
+        end = time.monotonic() + MAX_SECONDS
+        while not what() and time.monotonic() < end:
+            self.producer.serve(0.2)
+        return what()
+
+    def all_asked(self) -> bool:
+        """Whether the broker that is up has asked about all that is open."""
+        return self.asked >= self.open
+
+    def all_visible(self) -> bool:
+        """Whether consumers can see as many messages as have been committed."""
+        wanted = sum(end == TRANSACTION_COMMIT for end in self.decided.values())
+        settings = Settings(self.over.cluster.names, seconds=30.0, attempts=20)
+        with Client(settings) as client:
+            return sum(map(client.max_offset, client.queues(TOPIC))) >= wanted
+
     def halves(
         self, kind: str, outcome: int, immune_seconds: int | None = None
     ) -> list[Command]:
@@ -107,6 +136,8 @@ class TransactionHandOverTests(SynchronousTestCase):
         it ask about the others in vain."""
         self.producer.connect()
         self.silent = True
+        self.asked.clear()
+        self.open.clear()
         for name, outcome in (
             ("committed", TRANSACTION_COMMIT),
             ("rolled", TRANSACTION_ROLLBACK),
@@ -115,9 +146,9 @@ class TransactionHandOverTests(SynchronousTestCase):
             for half in self.halves(f"{kind}-{name}", outcome, IMMUNE_SECONDS):
                 self.producer.end(TOPIC, half, outcome)
             self.halves(f"{kind}-{name}-open", outcome)
-        asked = self.producer.asked
+            self.open |= {f"{kind}-{name}-open-{number}" for number in range(COUNT)}
         self.producer.serve(SECONDS)
-        self.assertGreaterEqual(self.producer.asked, asked + 2 * COUNT)
+        self.assertTrue(self.serve_until(self.all_asked), self.open - self.asked)
 
     def await_question(self) -> None:
         """Wait until the broker that is up asks something: it is in the middle of it
@@ -130,12 +161,9 @@ class TransactionHandOverTests(SynchronousTestCase):
     def answer(self) -> None:
         """Answer what the broker that is up asks."""
         self.silent = False
-        asked = self.producer.asked
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            self.producer.serve(SECONDS)
-            if asked + 2 * COUNT <= self.producer.asked:
-                break
+        self.asked.clear()
+        self.assertTrue(self.serve_until(self.all_asked), self.open - self.asked)
+        self.assertTrue(self.serve_until(self.all_visible), "not all is visible")
         self.producer.serve(SECONDS)
 
     def test_killed(self) -> None:

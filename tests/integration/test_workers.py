@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from urllib.request import urlopen
@@ -62,7 +63,7 @@ class WorkersTests(SynchronousTestCase):
         self.addCleanup(self.cluster.stop)
         assert self.cluster.broker.process is not None
         self.owner = self.cluster.broker.process.pid
-        self.assertTrue(until(self.all_up), self.cluster.logs()[-2000:])
+        self.assertTrue(until(self.all_up, 120), self.cluster.logs()[-2000:])
         self.workers = workers_of(self.owner)
 
     def all_up(self) -> bool:
@@ -92,7 +93,7 @@ class WorkersTests(SynchronousTestCase):
             now = workers_of(self.owner)
             return len(now) == WORKERS and killed not in now
 
-        self.assertTrue(until(replaced), self.cluster.logs()[-2000:])
+        self.assertTrue(until(replaced, 120), self.cluster.logs()[-2000:])
 
     def test_javaClient(self) -> None:
         """The official client sends and consumes, is asked about transactions, shares
@@ -107,7 +108,7 @@ class WorkersTests(SynchronousTestCase):
         acknowledged = set()
 
         def send(count: int) -> None:
-            done, end = 0, time.monotonic() + 60
+            done, end = 0, time.monotonic() + 120
             while done < count and time.monotonic() < end:
                 body = b"%d" % random.getrandbits(60)
                 try:
@@ -128,7 +129,7 @@ class WorkersTests(SynchronousTestCase):
             self.kill_one()
             send(40)
         self.assertTrue(
-            until(lambda: acknowledged <= received(), 90), self.cluster.logs()[-2000:]
+            until(lambda: acknowledged <= received(), 180), self.cluster.logs()[-2000:]
         )
 
         def shared() -> bool:
@@ -138,10 +139,13 @@ class WorkersTests(SynchronousTestCase):
 
         self.assertTrue(until(shared, 90), self.cluster.logs()[-2000:])
         for name, least in (("connections", 1), ("restarts_total", 3)):
-            values = [
-                self.metric(f"rocketbroker_worker_{name}", worker) for worker in (1, 2)
-            ]
-            self.assertGreaterEqual(sum(values), least, name)
+            # Workers say from time to time how they do.
+            enough = partial(self.is_sum, f"rocketbroker_worker_{name}", least)
+            self.assertTrue(until(enough), name)
+
+    def is_sum(self, name: str, least: int) -> bool:
+        """Whether the values of all workers are so many together."""
+        return sum(self.metric(name, n + 1) for n in range(WORKERS)) >= least
 
     def test_killedWorkers(self) -> None:
         """While producers send, workers are killed: what was acknowledged is stored."""
@@ -175,7 +179,7 @@ class WorkersTests(SynchronousTestCase):
                     pairs = zip(acknowledged, before, strict=True)
                     return all(len(mine) > count + 50 for mine, count in pairs)
 
-                self.assertTrue(until(all_go_on, 60), self.cluster.logs()[-2000:])
+                self.assertTrue(until(all_go_on, 120), self.cluster.logs()[-2000:])
         finally:
             over.set()
             for sender in senders:
@@ -191,12 +195,12 @@ class WorkersTests(SynchronousTestCase):
         """When the broker is killed its workers end, and the next one starts."""
         self.cluster.broker.stop(signal.SIGKILL)
         self.assertTrue(
-            until(lambda: not any(map(is_there, self.workers)), 10), self.workers
+            until(lambda: not any(map(is_there, self.workers)), 60), self.workers
         )
         self.cluster.broker.start()
         assert self.cluster.broker.process is not None
         self.owner = self.cluster.broker.process.pid
-        self.assertTrue(until(self.all_up), self.cluster.logs()[-2000:])
+        self.assertTrue(until(self.all_up, 120), self.cluster.logs()[-2000:])
 
     def test_stop(self) -> None:
         """A clean stop ends the workers, too; signals that all get are the owner's."""

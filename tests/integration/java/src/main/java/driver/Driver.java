@@ -157,6 +157,7 @@ public final class Driver {
         patient(p);
         p.setRetryTimesWhenSendFailed(c.getIntValue("retries"));
         if (c.containsKey("pollMs")) p.setPollNameServerInterval(c.getIntValue("pollMs"));
+        if (c.containsKey("sendMs")) p.setSendMsgTimeout(c.getIntValue("sendMs"));
         if (c.containsKey("compressOver")) p.setCompressMsgBodyOverHowmuch(c.getIntValue("compressOver"));
         if (c.containsKey("maxMessageSize")) p.setMaxMessageSize(c.getIntValue("maxMessageSize"));
         p.start();
