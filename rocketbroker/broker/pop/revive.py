@@ -231,12 +231,12 @@ class Reviving:
         @return: whether there is more to do at once.
         """
         # Asked first: what it delivers afterwards is behind what is read below.
-        is_behind = self._timer.is_behind()
+        brought_ms = self._timer.brought_ms()
         if not queue.is_full and queue.next_offset < queue.queue.max_offset:
             self._take(queue, await self._read(queue))
         is_all = queue.next_offset >= queue.queue.max_offset
         at_end = is_all and queue.queue.next_offset <= queue.queue.max_offset
-        ripe = queue.ripe(self._wall_ms(), at_end and not is_behind)
+        ripe = queue.ripe(self._wall_ms(), brought_ms if at_end else 0)
         if ripe and not await self._give_again(queue, ripe[:MAX_POINTS]):
             return False
         queue.mark()

@@ -41,10 +41,6 @@ from rocketbroker.records.names import TIMER_TOPIC, revive_topic
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
 from rocketbroker.wire.codes import ResponseCode
 
-#: A wheel that is behind by no more than a slot and this keeps up, in ms: it looks at
-#: what is due ten times a second.
-SLACK_MS: Final = 500
-
 #: By how many groups and topics is counted, a hundred bytes each; the rest is one.
 MAX_COUNTED: Final = 65_536
 
@@ -62,8 +58,8 @@ class Timer(Protocol):
         """When a message that is to be delivered at C{deliver_ms} becomes visible, as
         its property TIMER_OUT_MS says it; None if that is at once."""
 
-    def is_behind(self) -> bool:
-        """Whether messages wait that are due already."""
+    def brought_ms(self) -> int:
+        """All messages that are to be delivered before then are in their topics."""
 
 
 @final
@@ -92,11 +88,18 @@ class WheelTimer:
             return None
         return (deliver_ms - 1) // self._precision_ms * self._precision_ms
 
-    def is_behind(self) -> bool:
-        """Whether messages wait that are due already."""
+    def brought_ms(self) -> int:
+        """See L{Timer.brought_ms}.
+
+        A message that is not entered yet is due after it was stored, and was stored no
+        sooner than the last one that is.
+        """
         timers = self._timers
-        slack_ms = self._precision_ms + SLACK_MS
-        return timers.entering.behind() > 0 or timers.read_behind_ms() > slack_ms
+        if not timers.is_on:
+            return self._wall_ms()
+        read_ms = timers.clock.read_ms
+        entering = timers.entering
+        return min(read_ms, entering.last_store_ms) if entering.behind() else read_ms
 
 
 @final

@@ -4,7 +4,7 @@
 A check point is I{open} from when it is read until its messages are over: acknowledged,
 or given out again. It is I{ripe} when no acknowledgement in time can be behind what was
 read: the queue has been read to a message that was due L{GRACE_MS} after its messages
-were, or to its end while the timer keeps up.
+were, or to its end, and the timer has brought all that was due until then.
 
 The group's committed offset is that of the last message with nothing open up to it, as
 in RocketMQ (where all others' is that of the next): a restart reads from behind it.
@@ -106,15 +106,14 @@ class ReviveQueue:
             self.strays += 1
         return found
 
-    def ripe(self, now_ms: int, is_all: bool) -> list[OpenCheckPoint]:
+    def ripe(self, now_ms: int, brought_ms: int) -> list[OpenCheckPoint]:
         """Those that have messages left, and have got all acknowledgements that they
         can get. Those that have got all and have none left are closed.
 
-        @param is_all: whether the queue is read to its end, and nothing is due that is
-            not in it.
+        @param brought_ms: all that was to be delivered before then was read.
         """
-        read_ms = now_ms if is_all else min(self._read_ms, now_ms)
-        ripe_ms = read_ms - GRACE_MS
+        by_queue_ms = min(self._read_ms, now_ms) - GRACE_MS
+        ripe_ms = max(by_queue_ms, min(brought_ms, now_ms - GRACE_MS))
         ripe = [each for each in self._points if each.point.revive_ms < ripe_ms]
         for each in ripe:
             if each.is_over:

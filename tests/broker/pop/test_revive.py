@@ -208,8 +208,26 @@ class ManyTests(PopCase):
             )
             self.rig.store.append([draft])
             queue.take([*self.rig.records(topic=REVIVE_TOPIC)][-1], "broker-a")
-            ripe = queue.ripe(WALL_MS + 9000, False)
+            ripe = queue.ripe(WALL_MS + 9000, 0)
             self.assertEqual(len(ripe), 2 * start)
+
+    def test_busy(self) -> None:
+        """A message comes in time while many others are popped for longer: what the
+        timer has not entered yet was stored lately, and is due later."""
+        self.send("a")
+        self.pop(invisibleTime="2000")
+        entering = self.rig.broker.timers.entering
+        self.patch(entering, "behind", lambda: 1)
+        for _ in range(60):
+            self.assertEqual(self.rig.records(0, "%RETRY%G_T"), [])
+            self.send("b")
+            self.pop()
+            self.pass_by(0.1)
+            if self.rig.records(0, "%RETRY%G_T"):
+                break
+        (again,) = self.rig.records(0, "%RETRY%G_T")
+        self.assertEqual(again.body, b"a")
+        self.assertTrue(WALL_MS + 4000 < again.store_ms < WALL_MS + 6000)
 
     def test_over(self) -> None:
         """Of what is ripe only that is left over of which a message is, however many
@@ -227,9 +245,9 @@ class ManyTests(PopCase):
         queue = ReviveQueue(place, 0)
         for message in self.rig.records(topic=REVIVE_TOPIC):
             queue.take(message, "broker-a")
-        self.assertEqual(queue.ripe(WALL_MS + 3000, True), [])
+        self.assertEqual(queue.ripe(WALL_MS + 3000, WALL_MS + 3000), [])
         self.assertEqual(queue.open, 40)
-        (left,) = queue.ripe(WALL_MS + 3001, True)
+        (left,) = queue.ripe(WALL_MS + 3001, WALL_MS + 1001)
         self.assertEqual((left.left(), queue.open), ([31], 1))
 
     def test_properties(self) -> None:
