@@ -212,22 +212,44 @@ class ManyTests(PopCase):
             self.assertEqual(len(ripe), 2 * start)
 
     def test_busy(self) -> None:
-        """A message comes in time while many others are popped for longer: what the
-        timer has not entered yet was stored lately, and is due later."""
-        self.send("a")
-        self.pop(invisibleTime="2000")
+        """While pops come all the time, the timer has not entered all; but it has
+        brought what was due before those were stored that it has not."""
+        timer = self.rig.broker.pop.revive._timer
         entering = self.rig.broker.timers.entering
-        self.patch(entering, "behind", lambda: 1)
-        for _ in range(60):
-            self.assertEqual(self.rig.records(0, "%RETRY%G_T"), [])
-            self.send("b")
-            self.pop()
-            self.pass_by(0.1)
-            if self.rig.records(0, "%RETRY%G_T"):
-                break
-        (again,) = self.rig.records(0, "%RETRY%G_T")
-        self.assertEqual(again.body, b"a")
-        self.assertTrue(WALL_MS + 4000 < again.store_ms < WALL_MS + 6000)
+        self.send("a", "b", "c")
+        self.pop(maxMsgNums=1)
+        self.rig.scheduler.dispatch()
+        self.assertEqual((entering.behind(), timer.brought_ms()), (1, 0))
+        self.pass_by(4)
+        self.assertEqual(entering.behind(), 0)
+        self.assertEqual(timer.brought_ms(), self.rig.wall_ms() // 1000 * 1000)
+        self.pop(maxMsgNums=1)
+        self.pass_by(0.2)
+        entered_ms = self.rig.wall_ms() - 200
+        self.rig.clock.advance(1.7)
+        self.pop(maxMsgNums=1)
+        self.rig.scheduler.dispatch()
+        self.assertEqual((entering.behind(), timer.brought_ms()), (1, entered_ms))
+
+    def test_untilThen(self) -> None:
+        """What the timer has brought is ripe, two seconds after its time."""
+        place = self.rig.store.queue(REVIVE_TOPIC, 0)
+        queue = ReviveQueue(place, 0)
+        point = CheckPoint("T", "G", 0, 0, WALL_MS, 1000, "broker-a", [0])
+        draft = Draft(place, point.encode(), b"", 0, 0, 0, HOST, 0, 0, None)
+        draft.properties = b"TAGS\x01ck\x02"
+        self.rig.store.append([draft])
+        (message,) = self.rig.records(topic=REVIVE_TOPIC)
+        queue.take(message, "broker-a")
+        for passed, brought, ripe in (
+            (9000, 1000, 0),
+            (9000, 1001, 1),
+            (3001, 1001, 1),
+            (3000, 3000, 0),
+            (9000, 0, 0),
+        ):
+            found = queue.ripe(WALL_MS + passed, brought and WALL_MS + brought)
+            self.assertEqual(len(found), ripe)
 
     def test_over(self) -> None:
         """Of what is ripe only that is left over of which a message is, however many
