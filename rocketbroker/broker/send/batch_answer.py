@@ -6,11 +6,8 @@ C{docs/facts/broker.md} 10.5.
 
 from __future__ import annotations
 
-from rocketbroker.broker.send.append_batcher import (
-    AppendBatcher,
-    QueueSends,
-    stored_start,
-)
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.send.send_answers import QueueSends, stored_start
 from rocketbroker.codec.batches import ids_of
 from rocketbroker.codec.form import COMPILED
 from rocketbroker.remoting.interfaces import IConnection

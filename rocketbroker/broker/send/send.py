@@ -40,11 +40,11 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.append_batcher import (
     AnswerDraft,
     AppendBatcher,
-    QueueSends,
     problem_of,
 )
 from rocketbroker.broker.send.batch_answer import answer_batch
 from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.send.send_checks import (
     SPECIAL,
     SendChecks,
