@@ -9,8 +9,14 @@ is all that is read of it.
 The seam
 ========
 
-The table of the worker's connections has the responders that the worker serves itself.
-It looks there first; what is not there is relayed. So far the table is empty.
+The table of the worker's connections has the responders that the worker serves itself:
+sends, while it may append them (L{own_sends}). It looks there first; what is not there,
+and what they leave, is relayed.
+
+Sends of one connection are stored in the order in which they came. So while one that
+was relayed may not be stored yet, the next ones of that connection are relayed, too:
+behind it goes a FENCE, which comes back when the owner has appended what came before.
+And before one is relayed, the worker's own of this turn are appended.
 
 Back-pressure
 =============
@@ -58,6 +64,21 @@ _WORDS: Final = Struct(
 )
 
 
+#: The codes of sends, as they stand in headers of JSON, and as numbers.
+_SENDS: Final = frozenset((b"310,", b"320,", b"324,", b"325,", b'10,"'))
+_SEND_CODES: Final = frozenset((10, 310, 320, 324, 325))
+_BINARY: Final = 1
+
+
+def is_send(data: bytes, start: int) -> bool:
+    """Whether the frame that begins there may be a send: it is not known to be none."""
+    if data[start + 8 : start + 16] == b'{"code":':
+        return data[start + 16 : start + 20] in _SENDS
+    if data[start + 4] == _BINARY:
+        return int.from_bytes(data[start + 8 : start + 10], "big") in _SEND_CODES
+    return True
+
+
 @final
 class RelayedClient:
     """A client's connection.
@@ -68,13 +89,17 @@ class RelayedClient:
     @ivar waits: whether it waits for room on the link.
     @ivar is_broken: whether it has broken the protocol; the owner is about to close it.
     @ivar unacknowledged: bytes of the owner for it that were not acknowledged.
+    @ivar fences: how many fences have not come back.
+    @ivar is_unfenced: whether sends were relayed that have no fence behind them yet.
     """
 
     __slots__ = (
         "connection",
+        "fences",
         "id",
         "is_broken",
         "is_held",
+        "is_unfenced",
         "unacknowledged",
         "waits",
     )
@@ -86,6 +111,8 @@ class RelayedClient:
         self.waits = False
         self.is_broken = False
         self.unacknowledged = 0
+        self.fences = 0
+        self.is_unfenced = False
 
     def hold(self) -> None:
         """Read it, or do not."""
@@ -99,6 +126,9 @@ class OwnerRelay:
     @ivar peer: the owner, for the log.
     @ivar stream: the link.
     @ivar frames_relayed: frames of clients that went to the owner.
+    @ivar served: frames of this turn that the worker has taken, in order. They are
+        relayed all the same if what was to be done at the end of the turn cannot be.
+    @ivar finish: does that now.
     """
 
     _log = Logger()
@@ -119,6 +149,9 @@ class OwnerRelay:
         self.peer = "the owner"
         self.stream = stream
         self.frames_relayed = 0
+        self.served: list[tuple[RelayedClient, bytes]] = []
+        self.finish: Callable[[], object] = self.served.clear
+        self._unfenced: list[RelayedClient] = []
         self._hub = hub
         self._group = group
         self._told = told
@@ -144,6 +177,7 @@ class OwnerRelay:
             client.hold()
             return 0
         hot = self._group.table.hot
+        finish = self.finish
         most = self._group.limits.frame_bytes - 4
         unpack = _WORDS.unpack_from
         size = len(data)
@@ -153,11 +187,17 @@ class OwnerRelay:
             end = start + 4 + length
             if end > size or not 4 <= length <= most:
                 break
-            if hot and self._serve(connection, data[start:end], word):
+            if not hot:
+                frames += 1
+            elif self._serve(client, data[start:end], word):
                 self._pass(client, data[begin:start])
                 begin = end
             else:
                 frames += 1
+                if is_send(data, start):
+                    if self.served:
+                        finish()
+                    self._fence(client)
             start = end
         self._pass(client, data[begin:start])
         if start:
@@ -166,19 +206,38 @@ class OwnerRelay:
         self._group.counts.frames_in += frames
         return start
 
-    def _serve(self, connection: HubConnection, frame: bytes, word: int) -> bool:
+    def _serve(self, client: RelayedClient, frame: bytes, word: int) -> bool:
         """Let the worker itself serve a frame, if it can; whether it did."""
         entry = self._group.table.hot.get(frame[8:20])
         if entry is None or word > len(frame) - 8:
             return False
+        if client.fences or client.is_unfenced:
+            return False
         body = 8 + word
+        connection = client.connection
         try:
             if not entry.responder(connection, frame[8:body], frame[body:]):
                 return False
             entry.taken += 1
+            self.served.append((client, frame))
         except Exception as error:
             connection.hot_failed(frame[4:], error)
         return True
+
+    def _fence(self, client: RelayedClient) -> None:
+        """Relay all sends of a client until those before are stored."""
+        if not client.is_unfenced:
+            client.is_unfenced = True
+            self._unfenced.append(client)
+
+    def take_back(self) -> None:
+        """Relay what was served in this turn."""
+        for client, frame in self.served:
+            if client.id in self._clients:
+                self._pass(client, frame)
+                self._fence(client)
+        self.frames_relayed += len(self.served)
+        self.served.clear()
 
     def _pass(self, client: RelayedClient, data: bytes) -> None:
         if data:
@@ -265,7 +324,9 @@ class OwnerRelay:
         client = self._clients.get(connection_id)
         if client is None:
             return  # It was closed before the owner knew.
-        if kind == Kind.CLOSE:
+        if kind == Kind.FENCE:
+            client.fences -= 1
+        elif kind == Kind.CLOSE:
             del self._clients[connection_id]
             del self._of[client.connection]
             client.connection.close()
@@ -278,6 +339,11 @@ class OwnerRelay:
         if self._answered:
             self._acknowledge()
         stream = self.stream
+        for client in self._unfenced:
+            client.is_unfenced = False
+            client.fences += 1
+            stream.write(link_frame(Kind.FENCE, client.id))
+        self._unfenced.clear()
         if stream.unsent:
             stream.flush()
             if stream.is_broken:

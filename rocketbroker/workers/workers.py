@@ -19,6 +19,7 @@ from twisted.logger import Logger
 
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hub import Hub
+from rocketbroker.workers.approvals import Approvals
 from rocketbroker.workers.link import LinkStream, link_pair
 from rocketbroker.workers.link_frames import Kind
 from rocketbroker.workers.owner_link import WorkerLink
@@ -123,15 +124,18 @@ class Workers:
         settings: WorkerSettings,
         size: int,
         spawn: Spawn,
+        approvals: Approvals | None = None,
     ) -> None:
         """
         @param size: how many workers.
+        @param approvals: lets them append; None: they may not.
         """
         self.slots: Sequence[WorkerSlot] = [WorkerSlot(n + 1) for n in range(size)]
         self._clock = clock
         self._hub = hub
         self._settings = settings
         self._spawn = spawn
+        self._approvals = approvals
         self._ids = count(1)
         self._stopping: Deferred[None] | None = None
         self._kill: IDelayedCall | None = None
@@ -215,12 +219,16 @@ class Workers:
             lambda: self._link_gone(slot, process),
         )
         link.tell(Kind.START, self._settings.to_json())
+        if self._approvals is not None:
+            self._approvals.joined(link)
         self._log.info(
             "Worker {number} is process {pid}.", number=slot.number, pid=process.pid
         )
 
     def _link_gone(self, slot: WorkerSlot, process: WorkerProcess) -> None:
         """A worker without a link is of no use."""
+        if slot.link is not None and self._approvals is not None:
+            self._approvals.left(slot.link)
         if slot.link is not None:
             slot.before = slot.before.and_then(slot.link.load)
             slot.lost = slot.link.lost
@@ -233,6 +241,8 @@ class Workers:
         slot.process = None
         if slot.link is not None:
             slot.link.abort()
+        if self._approvals is not None:
+            self._approvals.ended()
         if self._stopping is not None:
             self._look()
             return

@@ -86,7 +86,8 @@ class RelayTests(SynchronousTestCase):
 
     def test_ownResponders(self) -> None:
         """What the worker's table has a responder for stays in the worker; the frames
-        around it are relayed."""
+        around it are relayed. Behind a send that it leaves to the owner others are
+        relayed, too, until the owner has served that."""
         own: list[bytes] = []
 
         def serve(connection: IConnection, header: bytes, body: bytes) -> bool:
@@ -101,8 +102,11 @@ class RelayTests(SynchronousTestCase):
                 for n, body in enumerate(bodies)
             )
         )
-        self.assertEqual(own, bodies)
-        self.assertEqual(self.seen, [0, 1, 0, 2])
+        self.assertEqual(own, bodies[:2])
+        self.assertEqual(self.seen, [0, 1, 0, 2, 0])
+        self.w.feed(encode(Command(SEND, body=b"c")))
+        self.assertEqual(own, [*bodies[:2], b"c"])
+        self.w.relay.served.clear()
 
     def test_ownResponderFails(self) -> None:
         """A responder of the worker that fails is answered for."""

@@ -150,6 +150,12 @@ class Sending:
         table.register_hot(RequestCode.SEND_MESSAGE_V2, hot, quick=True, run=run)
         table.register_hot(RequestCode.SEND_BATCH_MESSAGE, hot)
 
+    def approved(self, topic: str, queue_id: int) -> QueueSends | None:
+        """The counts of a queue to which sends go the hot way; None: they do not."""
+        if self.hot.generation != self._topics.generation:
+            self._forget()
+        return self.hot.approved(topic, queue_id)
+
     def counters(self) -> list[QueueSends]:
         """What was sent, by queue and type of message."""
         return list(self._counted.values())

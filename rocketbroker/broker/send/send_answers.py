@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 from rocketbroker.codec.drafts import answer
 from rocketbroker.codec.form import COMPILED
@@ -29,6 +29,16 @@ from rocketbroker.wire.hot import (
 
 #: Upper bounds of the message sizes that metrics count, the last class is open.
 SIZE_BOUNDS: Final = (1024, 4096, 524288, 1048576, 2097152, 4194304)
+
+
+class Counted(Protocol):
+    """Counts of sends, as L{QueueSends} has them."""
+
+    messages: int
+    bytes: int
+    small: int
+    beyond_average: int
+    sizes: list[int]
 
 
 @final
@@ -88,6 +98,14 @@ class QueueSends:
         self.small = other.small
         self.beyond_average = other.beyond_average
         self.sizes = other.sizes
+
+    def add(self, other: Counted) -> None:
+        """Count what another process has stored."""
+        self.messages += other.messages
+        self.bytes += other.bytes
+        self.small += other.small
+        self.beyond_average += other.beyond_average
+        self.sizes = [a + b for a, b in zip(self.sizes, other.sizes, strict=True)]
 
     def appends(self) -> int:
         """How many appends were counted: sends, of batches too."""
