@@ -132,6 +132,7 @@ class Assembly:
         self.search = TimeLookup(self.segments, positions, corruption_log)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
+        self.dispatcher.rereads = sharing.is_on
         self.reading = Reading(
             self.segments, positions, options, memory_bytes, corruption_log
         )

@@ -6,12 +6,13 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.interfaces import PROPERTIES_SIZE_EXCEEDED, PUT_OK, Draft
 from rocketbroker.store.shared_positions import APPENDING, OWNER_APPENDS
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.sharing.joined import TOLD, Killed, Mortal, Shared
-from tests.store.stores import SEGMENT, draft, opened
+from tests.store.stores import BORN_HOST_V6, SEGMENT, draft, opened
 
 
 class JoinedStoreTests(SynchronousTestCase):
@@ -60,6 +61,28 @@ class JoinedStoreTests(SynchronousTestCase):
         self.assertTrue(self.joined.append(drafts, TOLD))
         found = [(0, b"0"), (1, b"1"), (2, b"2")]
         self.assertEqual(self.shared.stored(self.queue), found)
+
+    def test_dispatched(self) -> None:
+        """What others have appended is dispatched and in the index as if the owner had
+        appended it, whatever it is, some at a time."""
+        tagged = draft(self.theirs, b"one", "A")
+        half = draft(self.theirs, b"half", sys_flag=4)
+        self.assertTrue(self.joined.append([tagged, half], TOLD))
+        self.owner.append([draft(self.queue, b"two")])
+        v6 = draft(self.theirs, b"three", born_host=BORN_HOST_V6, sys_flag=0x10)
+        self.assertTrue(self.joined.append([v6], TOLD))
+        arrivals = []
+        while got := self.owner.dispatch(1000):
+            arrivals += got
+        codes = [code for arrival in arrivals for code in arrival.tag_codes]
+        self.assertEqual(codes, [tag_code("A"), 0, 0])
+        bodies = [b"one", b"two", b"three"]
+        self.assertEqual(self.shared.stored(self.queue), [*enumerate(bodies)])
+        self.owner.build_index(1000)
+        now = self.shared.wall()
+        found = self.owner.find_by_key("T", "0" * 32, 10, 0, now + 1)
+        # A half message stands in the index and in no queue.
+        self.assertEqual(len(found.records), 4)
 
     def test_version(self) -> None:
         """By another version nothing is appended, nor by none."""
