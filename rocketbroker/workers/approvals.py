@@ -196,4 +196,4 @@ class Approvals:
             if count:
                 broker.main.answered(code, 0, said.seconds, count)
                 broker.sending.hot.taken += count
-        broker.scheduler.appended()
+        broker.scheduler.appended_elsewhere()

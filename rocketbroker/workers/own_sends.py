@@ -50,7 +50,7 @@ from rocketbroker.workers.payloads import (
 from rocketbroker.workers.relay import OwnerRelay
 
 #: The owner is told of appends once in this time; it dispatches no more often.
-REPORT_SECONDS: Final = 0.001
+REPORT_SECONDS: Final = 0.002
 
 #: A queue that the owner has not approved is asked for again after so long.
 ASK_AGAIN_SECONDS: Final = 1.0
@@ -58,8 +58,9 @@ ASK_AGAIN_SECONDS: Final = 1.0
 #: What a worker may serve itself.
 CODES: Final = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 
-#: Longer headers are relayed: properties have a limit, and the owner's words for it.
-MAX_HEADER: Final = 16 << 10
+#: With so many drafts they are appended before the turn ends: one reading brings not as
+#: many as then still fit into one append.
+FULL: Final = MAX_DRAFTS - 1000
 
 _QUEUE: Final = attrgetter("queue")
 
@@ -121,8 +122,8 @@ class OwnSends:
         self._of_queue: dict[IQueue, list[QueueSends]] = {}
         self._asked: dict[tuple[str, int], float] = {}
         self._touched: set[IQueue] = set()
-        #: Requests of this turn, and all that the owner has not been told of.
-        self._fresh = dict.fromkeys(CODES, 0)
+        #: Requests taken, by code, and all that the owner has not been told of.
+        self._taken = [0, 0]
         self._requests = dict.fromkeys(CODES, 0)
         self._seconds = 0.0
         self._reported_at = 0.0
@@ -136,6 +137,7 @@ class OwnSends:
             lambda body: None,
             self._ask,
         )
+        relay.begin = self._begin
         relay.finish = self.flush
         hub.at_turn_end(self._end_turn)
 
@@ -150,11 +152,15 @@ class OwnSends:
             self._allowance = allowance
             host = bytes.fromhex(allowance.store_host)
             options = BrokerOptions(**allowance.broker)
-            self._hot.configure(options, allowance.store["max_message_size"], host)
+            most: int = allowance.store["max_message_size"]
+            self._hot.configure(options, most, host)
             self._hot.generation = self.generation
+            self._taken = [0, 0]
+            self._table.hot.clear()
             register = self._table.register_hot
-            register(CODES[0], self._message, quick=True)
-            register(CODES[1], self._batch)
+            register(CODES[0], self._hot.take, quick=True, run=self._hot.run)
+            register(CODES[1], self._hot.take)
+            self._relay.own_most = most
         else:
             self._table.hot.clear()
 
@@ -201,43 +207,21 @@ class OwnSends:
 
     # Sends.
 
-    def _message(self, connection: IConnection, header: bytes, body: bytes) -> bool:
-        return self._take(CODES[0], connection, header, body)
-
-    def _batch(self, connection: IConnection, header: bytes, body: bytes) -> bool:
-        return self._take(CODES[1], connection, header, body)
-
-    def _take(
-        self, code: RequestCode, connection: IConnection, header: bytes, body: bytes
-    ) -> bool:
+    def _begin(self) -> bool:
+        """Whether sends are taken now: looks once in a turn whether all is still as it
+        was, and the disk not too far behind."""
         if self._turn != self._hub.turn_count:
-            self._begin_turn()
-        allowance = self._allowance
-        if (
-            not self.version
-            or allowance is None
-            or len(header) > MAX_HEADER
-            or len(body) > allowance.store["max_message_size"]
-        ):
+            self._turn = self._hub.turn_count
+            store, allowance = self._store, self._allowance
+            if self.version and store is not None and allowance is not None:
+                if store.version != self.version:
+                    self._forget()
+                    self.version = 0
+                is_behind = store.unflushed_bytes >= allowance.max_unflushed
+                self.overload.room = 0 if is_behind else UNBOUNDED
+        if len(self.drafts) > FULL and not self.flush():
             return False
-        if len(self.drafts) >= MAX_DRAFTS and not self.flush():
-            return False
-        if not self._hot.take(connection, header, body):
-            return False
-        self._fresh[code] += 1
-        return True
-
-    def _begin_turn(self) -> None:
-        """Look once whether all is still as it was, and the disk not too far behind."""
-        self._turn = self._hub.turn_count
-        store, allowance = self._store, self._allowance
-        if store is None or allowance is None:
-            return
-        if self.version and store.version != self.version:
-            self._forget()
-            self.version = 0
-        is_behind = store.unflushed_bytes >= allowance.max_unflushed
-        self.overload.room = 0 if is_behind else UNBOUNDED
+        return self.version != 0
 
     def is_full(self) -> bool:
         """Whether the disk is too far behind: the room says so."""
@@ -275,7 +259,7 @@ class OwnSends:
         if not drafts:
             return True
         self.drafts = []
-        fresh, self._fresh = self._fresh, dict.fromkeys(CODES, 0)
+        taken = [entry.taken for entry in self._table.hot.values()]
         store = self._store
         assert store is not None, "there would be no drafts"
         begin = self._reactor.seconds()
@@ -288,14 +272,15 @@ class OwnSends:
             for draft in drafts:
                 if draft.status == NOT_PUT:
                     draft.status = UNKNOWN_ERROR
+        before, self._taken = self._taken, taken
         if not done:
             self._relay.take_back()
             return False
         self._relay.served.clear()
         now = self._reactor.seconds()
         self._seconds = now - begin
-        for code in CODES:
-            self._requests[code] += fresh[code]
+        for code, now_taken, was in zip(CODES, taken, before, strict=True):
+            self._requests[code] += now_taken - was
         self.appended += len(drafts)
         self._touched.update(map(_QUEUE, drafts))
         self._answers.settle(drafts, 0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 from socket import socket
-from typing import Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -19,11 +19,14 @@ from twisted.logger import Logger
 
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hub import Hub
-from rocketbroker.workers.approvals import Approvals
 from rocketbroker.workers.link import LinkStream, link_pair
 from rocketbroker.workers.link_frames import Kind
 from rocketbroker.workers.owner_link import WorkerLink
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
+
+if TYPE_CHECKING:
+    # A worker, which imports this to say what it is, has no broker in its memory.
+    from rocketbroker.workers.approvals import Approvals
 
 #: How long after its end a worker is started again, the first time and at the most:
 #: twice as long after each start that was in vain.

@@ -19,12 +19,13 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import SIZE
+from rocketbroker.records.record_head import LEAST_SIZE
 from rocketbroker.store.commitlog.encoder import FILLER_BYTES, HOST_V6
 from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.consumequeue.files import QueueFiles
-from rocketbroker.store.consumequeue.queue import Queue
+from rocketbroker.store.consumequeue.queue import MAX_TOPIC, Queue
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft, Placed
 from rocketbroker.store.running_flags import RunningFlags
@@ -40,9 +41,9 @@ from rocketbroker.store.shared_positions import (
 from rocketbroker.store.sharing.append_journal import MAX_QUEUES, AppendJournal
 from rocketbroker.store.sharing.append_lock import APPEND_NAME
 
-#: So many bytes a record may have beside those of its queue, body and properties: a
-#: longer address of its producer, and a CRC of its own.
-_BESIDE: Final = 64
+#: So many bytes a record may have beside body and properties: the longest topic, two
+#: longer addresses, and a CRC of its own.
+_HEAD: Final = LEAST_SIZE + MAX_TOPIC + 64
 
 _SLOT: Final = attrgetter("queue.slot")
 
@@ -142,7 +143,7 @@ class JoinedStore:
         @param version: by which they were made.
         @return: whether it was done.
         """
-        size = sum(map(_largest, drafts))
+        size = _largest(drafts)
         self._lock.lock_alone()
         try:
             view = self._positions.view
@@ -196,13 +197,14 @@ class JoinedStore:
         self._lock.close()
 
 
-def _largest(draft: Draft) -> int:
-    """So many bytes a draft takes in the log, at most."""
-    queue = draft.queue
-    assert type(queue) is Queue
-    parts = draft.parts
-    if parts is None:
-        return queue.record_bytes + len(draft.body) + len(draft.properties) + _BESIDE
-    assert type(parts) is not Placed, "those are the owner's"
-    each = queue.record_bytes + _BESIDE
-    return sum(each + len(body) + len(properties) for _, body, properties, _ in parts)
+def _largest(drafts: Sequence[Draft]) -> int:
+    """So many bytes drafts take in the log, at most."""
+    size = len(drafts) * _HEAD
+    for draft in drafts:
+        size += len(draft.body) + len(draft.properties)
+        parts = draft.parts
+        if parts is not None:
+            assert type(parts) is not Placed, "those are the owner's"
+            size += len(parts) * _HEAD
+            size += sum(len(body) + len(own) for _, body, own, _ in parts)
+    return size
