@@ -62,6 +62,9 @@ CODES: Final = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 #: many as then still fit into one append.
 FULL: Final = MAX_DRAFTS - 1000
 
+#: So many questions are remembered; clients can name any topic.
+MAX_ASKED: Final = 10_000
+
 _QUEUE: Final = attrgetter("queue")
 
 
@@ -232,6 +235,8 @@ class OwnSends:
         now, key = self._hub.now, (topic, queue_id)
         if now < self._asked.get(key, 0.0):
             return
+        if len(self._asked) >= MAX_ASKED:
+            self._asked.clear()
         self._asked[key] = now + ASK_AGAIN_SECONDS
         self._relay.tell(link_frame(Kind.ASK, 0, encode(Ask(topic, queue_id))))
 
@@ -319,6 +324,11 @@ class OwnSends:
         self._requests = dict.fromkeys(CODES, 0)
         said = Appended(self._wall_ms(), self._seconds, requests, counts)
         self._relay.tell(link_frame(Kind.APPENDED, 0, encode(said)))
+
+    def let_go(self) -> None:
+        """Keep no file open that the owner may want to remove; once in a while."""
+        if self._store is not None:
+            self._store.let_go()
 
     def close(self) -> None:
         """Append no more."""

@@ -129,6 +129,7 @@ class Worker:
         )
 
     def _say_load(self) -> None:
+        self.own_sends.let_go()
         self.relay.tell(link_frame(Kind.LOAD, 0, self.load().to_json()))
         self._calls = [self._reactor.callLater(LOAD_SECONDS, self._say_load)]
 

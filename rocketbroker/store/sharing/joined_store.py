@@ -172,8 +172,7 @@ class JoinedStore:
             segment = self._segment(position)
             if segment is None:
                 return False
-            for old in segments.all:
-                old.close()
+            self._close_segments()
             segments.all = [segment]
         return position + size <= segment.end - FILLER_BYTES
 
@@ -189,11 +188,21 @@ class JoinedStore:
             return Segment(start, self._segments.size, path, self._open_files, file)
         return None
 
-    def close(self) -> None:
-        """Close all files."""
+    def let_go(self) -> None:
+        """Close the segment if the log has grown beyond it: while it is open its blocks
+        are not freed, though the owner removes it."""
+        segments = self._segments
+        if segments.all and segments.find(self._positions.view[PUBLISHED]) is None:
+            self._close_segments()
+
+    def _close_segments(self) -> None:
         for segment in self._segments.all:
             segment.close()
         self._segments.all = []
+
+    def close(self) -> None:
+        """Close all files."""
+        self._close_segments()
         self._lock.close()
 
 

@@ -116,6 +116,21 @@ class JoinedStoreTests(SynchronousTestCase):
         self.assertTrue(self.append(b"one"))
         self.assertEqual(len(self.shared.stored(self.queue)), 4)
 
+    def test_removedSegment(self) -> None:
+        """A segment that the log has left behind is let go, though nobody appends
+        there; so it can be removed."""
+        self.append(b"one")
+        before = self.shared.disk.open_files
+        self.joined.let_go()
+        self.assertEqual(self.shared.disk.open_files, before)
+        for _ in range(3):
+            self.owner.append([draft(self.queue, bytes(SEGMENT // 3))])
+        before = self.shared.disk.open_files
+        self.joined.let_go()
+        self.assertEqual(self.shared.disk.open_files, before - 1)
+        self.joined.let_go()
+        self.assertTrue(self.append(b"two"))
+
     def test_ownerAppends(self) -> None:
         """While the owner is in an append nothing is done, though it has died there and
         the lock is free."""
