@@ -287,6 +287,8 @@ class BrokerService(LoggedService):
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
             for table in (self.broker.main, self.broker.vip)
         )
+        if self.approvals is not None:
+            self.approvals.port_counts = self.main.group.counts
         time_timers(reactor, self.main.turns)
         ports = {"main": self.main.group, "vip": self.vip.group}
         self.metrics = MetricsPort(

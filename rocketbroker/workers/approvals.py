@@ -16,6 +16,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.roles import Role
+from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.running_flags import NOT_APPENDABLE
@@ -43,7 +44,8 @@ _NOTHING: Final = Allowance(0, {}, {}, "", 0)
 class Approvals:
     """Lets workers append.
 
-    @ivar appended_messages: how many messages workers have appended.
+    @ivar port_counts: those of the main port. It gets what workers have served, though
+        some of it may have come to the VIP port.
     """
 
     _log = Logger()
@@ -59,7 +61,7 @@ class Approvals:
         """
         @param sharing: of the broker's store, which no plug-in is around.
         """
-        self.appended_messages = 0
+        self.port_counts = Counts()
         self._clock = clock
         self._broker = broker
         self._sharing = sharing
@@ -189,7 +191,9 @@ class Approvals:
                 continue
             key = row.topic, row.queue_id, row.message_type
             broker.sending.counter(*key).add(row)
-        self.appended_messages += messages
+        self.port_counts.frames_in += sum(said.requests.values())
+        self.port_counts.frames_out += said.answers
+        self.port_counts.bytes_in += said.bytes_in
         self._sharing.appended(messages, size, said.store_ms)
         broker.batcher.put_times.add(said.seconds * 1000.0, messages)
         for code, count in said.requests.items():

@@ -31,9 +31,9 @@ from rocketbroker.broker.send.send_answers import (
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor, IConnection
-from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import NOT_PUT, UNKNOWN_ERROR, Draft, IQueue
 from rocketbroker.store.sharing.joined_store import MAX_DRAFTS, JoinedStore
@@ -99,11 +99,12 @@ class OwnSends:
         files: IFiles,
         wall_ms: Callable[[], int],
         hub: Hub,
-        table: ResponderTable,
+        group: ConnectionGroup,
         relay: OwnerRelay,
     ) -> None:
         """
-        @param table: gets the responders while anything is allowed.
+        @param group: the clients' connections; its table gets the responders while
+            anything is allowed.
         """
         self.drafts: list[Draft] = []
         self.waits = False
@@ -115,7 +116,8 @@ class OwnSends:
         self._files = files
         self._wall_ms = wall_ms
         self._hub = hub
-        self._table = table
+        self._table = group.table
+        self._counts = group.counts
         self._relay = relay
         self._allowance: Allowance | None = None
         self._store: JoinedStore | None = None
@@ -128,6 +130,8 @@ class OwnSends:
         #: Requests taken, by code, and all that the owner has not been told of.
         self._taken = [0, 0]
         self._requests = dict.fromkeys(CODES, 0)
+        self._bytes_in = 0
+        self._answered = 0
         self._seconds = 0.0
         self._reported_at = 0.0
         self._report_call: IDelayedCall | None = None
@@ -281,14 +285,19 @@ class OwnSends:
         if not done:
             self._relay.take_back()
             return False
-        self._relay.served.clear()
+        spans = self._relay.served
+        self._bytes_in += sum([end - begin for _, _, begin, end in spans])
+        spans.clear()
         now = self._reactor.seconds()
         self._seconds = now - begin
         for code, now_taken, was in zip(CODES, taken, before, strict=True):
             self._requests[code] += now_taken - was
         self.appended += len(drafts)
         self._touched.update(map(_QUEUE, drafts))
+        counts = self._counts
+        answered = counts.frames_out
         self._answers.settle(drafts, 0)
+        self._answered += counts.frames_out - answered
         if self._report_call is None:
             wait = self._reported_at + REPORT_SECONDS - now
             if wait > 0:
@@ -322,7 +331,15 @@ class OwnSends:
         self._touched.clear()
         requests = {int(code): count for code, count in self._requests.items()}
         self._requests = dict.fromkeys(CODES, 0)
-        said = Appended(self._wall_ms(), self._seconds, requests, counts)
+        said = Appended(
+            self._wall_ms(),
+            self._seconds,
+            requests,
+            self._bytes_in,
+            self._answered,
+            counts,
+        )
+        self._bytes_in = self._answered = 0
         self._relay.tell(link_frame(Kind.APPENDED, 0, encode(said)))
 
     def let_go(self) -> None:

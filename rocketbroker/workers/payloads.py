@@ -97,11 +97,15 @@ class Appended(msgspec.Struct, array_like=True):
     @ivar store_ms: when.
     @ivar seconds: how long that took, for each message.
     @ivar requests: how many requests of each code.
+    @ivar bytes_in: their bytes.
+    @ivar answers: how many were answered.
     """
 
     store_ms: int
     seconds: float
     requests: dict[int, int]
+    bytes_in: int
+    answers: int
     queues: list[QueueCounts]
 
 

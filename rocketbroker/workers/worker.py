@@ -92,7 +92,7 @@ class Worker:
             self.hub, self.group, LinkStream(sock), self._told, self._end
         )
         self.own_sends = OwnSends(
-            reactor, files, wall_ms, self.hub, self.table, self.relay
+            reactor, files, wall_ms, self.hub, self.group, self.relay
         )
 
     def _told(self, frame: LinkFrame) -> None:
@@ -120,6 +120,7 @@ class Worker:
         return WorkerLoad(
             connections=self.hub.connection_count(),
             frames_in=self.relay.frames_relayed,
+            sends=self.own_sends.appended,
             bytes_in=counts.bytes_in,
             bytes_out=counts.bytes_out,
             cpu_seconds=cpu_seconds,

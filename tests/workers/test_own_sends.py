@@ -106,6 +106,9 @@ class ServedTests(OwnSendsCase):
         self.assertEqual(sum(each.messages for each in counts), 13)
         size = sum(each.bytes for each in counts)
         self.assertEqual(size, self.r.store.published_position)
+        port, own = self.r.approvals.port_counts, self.r.appended
+        self.assertEqual((port.frames_in, port.frames_out), (own, own))
+        self.assertGreater(port.bytes_in, own * 200)
         latencies = self.r.broker.main.latencies[SEND, 0]
         self.assertEqual(latencies.count, 13)
 
