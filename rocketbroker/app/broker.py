@@ -53,6 +53,7 @@ from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
+from rocketbroker.workers.approvals import Approvals
 from rocketbroker.workers.start import WorkerSettings
 from rocketbroker.workers.workers import Workers
 
@@ -148,10 +149,14 @@ def asked_workers(text: str) -> str:
 
 
 def workers_of(
-    reactor: Any, hub: Hub | Turns, settings: BrokerSettings
+    reactor: Any,
+    hub: Hub | Turns,
+    settings: BrokerSettings,
+    approvals: Approvals | None = None,
 ) -> Workers | None:
     """The workers that the settings ask for; they have not begun.
 
+    @param approvals: lets them append; None: they may not.
     @raise ConfigurationError: there can be none here; one sentence.
     """
     size = worker_count(settings.broker.workers)
@@ -167,7 +172,7 @@ def workers_of(
         Limits.of_server(server), server.rocketbroker_max_buffered_bytes, size
     )
     spawn = spawner(reactor, server.listen_port)
-    return Workers(reactor, hub, each, size, spawn)
+    return Workers(reactor, hub, each, size, spawn, approvals)
 
 
 def printed(settings: BrokerSettings, important: bool) -> str:
@@ -228,6 +233,7 @@ class BrokerService(LoggedService):
     @ivar broker: the broker; metrics read its counters.
     @ivar port: where it listens.
     @ivar store: its store.
+    @ivar approvals: lets these append messages themselves; L{None}: they do not.
     @ivar workers: the processes that own clients' connections; L{None}: none.
     @ivar metrics: the port of /metrics.
     @ivar ready: fires when name servers know it, or could not be reached.
@@ -252,13 +258,8 @@ class BrokerService(LoggedService):
         hub = hub_of(reactor, settings.server)
         self.client = RemotingClient(reactor, settings.client)
         self._files = files = Disk()
-        self.store = store = Store(
-            files,
-            settings.store,
-            wall_ms,
-            host_bytes(options.broker_ip1, self.port),
-            open_files=OpenFiles(files, bound_of(descriptor_limit())),
-        )
+        self._store_host = host_bytes(options.broker_ip1, self.port)
+        self.store = store = self._make_store(files)
         environment = BrokerEnvironment(
             reactor,
             wall_ms,
@@ -279,12 +280,15 @@ class BrokerService(LoggedService):
             self._master_link,
         )
         self.broker = Broker(environment, settings, self.port)
-        self.workers = workers_of(reactor, hub, settings)
+        self.approvals = self._make_approvals(environment, hub)
+        self.workers = workers_of(reactor, hub, settings, self.approvals)
         hand_over = None if self.workers is None else self.workers.hand_over
         self.main, self.vip = (
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
             for table in (self.broker.main, self.broker.vip)
         )
+        if self.approvals is not None:
+            self.approvals.port_counts = self.main.group.counts
         time_timers(reactor, self.main.turns)
         ports = {"main": self.main.group, "vip": self.vip.group}
         self.metrics = MetricsPort(
@@ -296,6 +300,8 @@ class BrokerService(LoggedService):
             ),
         )
         self.broker.open()
+        if self.approvals is not None:
+            self.approvals.start()
         try:
             self.broker.listen(self.main, self.vip)
             self.metrics.listen()
@@ -304,6 +310,28 @@ class BrokerService(LoggedService):
                 server.stop()
             store.close()
             raise
+
+    def _make_store(self, files: Disk) -> Store:
+        settings = self.settings
+        return Store(
+            files,
+            settings.store,
+            wall_ms,
+            self._store_host,
+            is_shared=worker_count(settings.broker.workers) > 0,
+            open_files=OpenFiles(files, bound_of(descriptor_limit())),
+        )
+
+    def _make_approvals(
+        self, environment: BrokerEnvironment, hub: Hub | Turns
+    ) -> Approvals | None:
+        """What lets workers append; None if there are none, or if plug-ins around the
+        store are to see each message before it is stored."""
+        count = worker_count(self.settings.broker.workers)
+        if not count or environment.store is not self.store:
+            return None
+        sharing = self.store.sharing
+        return Approvals(self._reactor, hub, self.broker, sharing, self._store_host)
 
     def _replica_server(self, store: IStore, in_thread: InThread) -> ReplicaServer:
         options, host = self.settings.store, self.settings.server.bind_address
@@ -350,6 +378,8 @@ class BrokerService(LoggedService):
 
     async def _stopped(self) -> None:
         await self.metrics.stop()
+        if self.approvals is not None:
+            self.approvals.stop()
         try:
             await self.broker.stop()
             if self.workers is not None:

@@ -37,6 +37,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.app.logs import json_line
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.files.disk import Disk
 from rocketbroker.workers.worker import Worker
 from rocketbroker.workers.workers import Spawn, WorkerProcess
 
@@ -174,6 +175,11 @@ class ProcessUsage:
             return 0
 
 
+def wall_ms() -> int:
+    """The time of day in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
 def set_name(number: int) -> None:
     """Let the short list of processes say which this is."""
     with suppress(OSError), open(_NAME, "w", encoding="ascii") as file:
@@ -194,7 +200,7 @@ def main(words: Sequence[str]) -> None:
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
     process = ServerProcess(reactor, None)
     link = socket.socket(fileno=LINK)
-    Worker(reactor, link, ProcessUsage(), reactor.stop)
+    Worker(reactor, link, Disk(), wall_ms, ProcessUsage(), reactor.stop)
     process.opened(Deferred())
     reactor.run(installSignalHandlers=False)
 

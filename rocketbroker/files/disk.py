@@ -188,6 +188,14 @@ class DiskFile:
             return False
         return True
 
+    def lock_alone(self) -> None:
+        """See L{IFile.lock_alone}."""
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def unlock(self) -> None:
+        """See L{IFile.unlock}."""
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
     def close(self) -> None:
         """See L{IFile.close}."""
         if self._fd >= 0:

@@ -54,8 +54,18 @@ class IFile(Interface):
     def lock() -> bool:
         """Take the POSIX record lock of byte 0, as Java does; False if it is taken."""
 
+    def lock_alone() -> None:
+        """I{Blocking.} Wait until no other opening of this file has this lock, which is
+        another one than that of L{lock}, and take it.
+
+        The kernel releases it when this opening is closed, or its process ends.
+        """
+
+    def unlock() -> None:
+        """Release what L{lock_alone} has taken."""
+
     def close() -> None:
-        """Close it (and so release its lock); idempotent."""
+        """Close it (and so release its locks); idempotent."""
 
 
 class IFiles(Interface):

@@ -23,7 +23,7 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.clients.members import Member
-from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
+from rocketbroker.broker.send.send_answers import SIZE_BOUNDS, QueueSends
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.exporter_families import ExporterFamilies

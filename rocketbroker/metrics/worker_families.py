@@ -19,6 +19,11 @@ _COUNTS: Final = (
         "requests and responses of clients that the worker passed to the owner",
     ),
     (
+        "sends",
+        "rocketbroker_worker_sends_total",
+        "sends that the worker has appended to the store itself",
+    ),
+    (
         "bytes_in",
         "rocketbroker_worker_bytes_in_total",
         "bytes that the worker received from clients",

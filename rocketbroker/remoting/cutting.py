@@ -81,7 +81,7 @@ def take_single(connection: HubConnection, data: bytes) -> bool:
     if length != size - 4 or word > size - 8:
         return False
     entry = group.table.hot.get(data[8:20])
-    if entry is None or entry.is_large:
+    if entry is None or entry.is_large or group.relay is not None:
         return False
     group.counts.frames_in += 1
     connection.last_code = entry.code

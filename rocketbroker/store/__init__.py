@@ -6,6 +6,7 @@ L{rocketbroker.store.message_store}. Its rooms, in the order in which a message 
 them:
 
 - L{rocketbroker.store.commitlog}: the log of all messages.
+- L{rocketbroker.store.sharing}: other processes that append to the same log.
 - L{rocketbroker.store.dispatch}: adds records of the log to the queues and the index.
 - L{rocketbroker.store.consumequeue}: the queues.
 - L{rocketbroker.store.index}: finds messages by their keys.
@@ -19,6 +20,7 @@ Beside them:
 
 - L{rocketbroker.store.assembly}: the parts of a store, put together.
 - L{rocketbroker.store.shared_positions}: the numbers that processes share.
+- L{rocketbroker.store.append_lock}: the lock of appends, as all parts see it.
 - L{rocketbroker.store.store_lock}: the lock of the directory, and the mark of a crash.
 - L{rocketbroker.store.running_flags}: what the store can do now, as operators read it.
 - L{rocketbroker.store.disk_usage}: how full its disks are.

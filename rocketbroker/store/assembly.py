@@ -51,6 +51,7 @@ from rocketbroker.store.recovery.truncation import Truncation, TruncationNote
 from rocketbroker.store.retention.cleaner import Cleaner, local_hour
 from rocketbroker.store.running_flags import RunningFlags
 from rocketbroker.store.shared_positions import MIN_POSITION, SharedPositions
+from rocketbroker.store.sharing.sharing import Sharing
 
 
 def physical_memory() -> int:
@@ -77,7 +78,7 @@ class Assembly:
         open_files: OpenFiles,
         options: StoreOptions,
         positions: SharedPositions,
-        append_lock: Lock,
+        sharing: Sharing,
         wall_ms: Callable[[], int],
         store_host: bytes,
         memory_bytes: int,
@@ -119,17 +120,19 @@ class Assembly:
             self.segments,
             positions,
             self.flags,
-            append_lock,
+            sharing.append_lock,
             wall_ms,
             store_host,
             options.max_message_size,
             Preallocation(self.segments, positions, options),
             options.enabled_append_prop_crc,
         )
+        sharing.attach(self.log, self.segments)
         self.flushing = Flushing(self.log, positions)
         self.search = TimeLookup(self.segments, positions, corruption_log)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
+        self.dispatcher.rereads = sharing.is_on
         self.reading = Reading(
             self.segments, positions, options, memory_bytes, corruption_log
         )
@@ -137,7 +140,7 @@ class Assembly:
         self.queue_flushing = self._make_queue_flushing()
         self._truncation_note = TruncationNote(files, root)
         self.raw_log = self._make_raw_log(wall_ms)
-        self.cleaner = self._make_cleaner(append_lock, wall_ms)
+        self.cleaner = self._make_cleaner(sharing.threads, wall_ms)
         self._read_ahead(options.data_read_ahead_enable)
 
     def configure(self, options: StoreOptions) -> None:
@@ -283,7 +286,7 @@ class Assembly:
             self.checkpoint,
         )
 
-    def _make_cleaner(self, append_lock: Lock, wall_ms: Callable[[], int]) -> Cleaner:
+    def _make_cleaner(self, threads: Lock, wall_ms: Callable[[], int]) -> Cleaner:
         """The cleaner of the log, the queues and the index."""
         return Cleaner(
             self._files,
@@ -292,7 +295,7 @@ class Assembly:
             self.table,
             self.index,
             self._positions,
-            append_lock,
+            threads,
             self.space,
             wall_ms,
             local_hour,

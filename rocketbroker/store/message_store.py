@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from threading import Lock
 from typing import Final, final
 
 import attrs
@@ -50,8 +49,8 @@ from rocketbroker.store.shared_positions import (
     FLUSHED,
     MIN_POSITION,
     PUBLISHED,
-    SharedPositions,
 )
+from rocketbroker.store.sharing.sharing import Sharing
 from rocketbroker.store.store_lock import StoreLock
 
 #: How many records are dispatched at once when the store is closed.
@@ -70,6 +69,7 @@ class Store:
     @ivar space: how full its disks are.
     @ivar open_files: the open files of queues, index and log.
     @ivar cleaner: removes files that are not needed any more.
+    @ivar sharing: the append lock, and other processes that append.
     """
 
     raw_log: RawLog
@@ -83,14 +83,14 @@ class Store:
         options: StoreOptions,
         wall_ms: Callable[[], int],
         store_host: bytes,
-        append_lock: Lock | None = None,
+        is_shared: bool = False,
         memory_bytes: int | None = None,
         open_files: OpenFiles | None = None,
     ) -> None:
         """
         @param wall_ms: the time of day, in ms.
         @param store_host: the broker's address and port as records have them.
-        @param append_lock: held by appends; by default for the threads of this process.
+        @param is_shared: whether other processes may join it to append.
         @param memory_bytes: the machine's memory; messages further behind are cold.
         @param open_files: opens the files of queues, index and log; by default as
             few as tools need.
@@ -101,7 +101,7 @@ class Store:
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._root = options.store_path_root_dir
-        self._append_lock = append_lock if append_lock is not None else Lock()
+        self.sharing = Sharing(files, self._root, is_shared)
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
         self._is_batch: Callable[[str], bool] | None = None
         self._store_lock = StoreLock(files, self._root)
@@ -130,11 +130,12 @@ class Store:
         try:
             make_lasting(self._files, self._root)
             self._store_lock.take()
-            self._positions = SharedPositions(self._files, self._root)
+            self._positions = self.sharing.begin()
             try:
                 self._open()
             except BaseException:
                 with contextlib.suppress(OSError):
+                    self.sharing.end()
                     self._positions.remove()
                 raise
         except OSError as error:
@@ -151,7 +152,7 @@ class Store:
             self.open_files,
             self._options,
             self._positions,
-            self._append_lock,
+            self.sharing,
             self._wall_ms,
             self._store_host,
             self._memory,
@@ -175,21 +176,19 @@ class Store:
         self.raw_log = parts.raw_log
         self.flags = parts.flags
         self.space = parts.space
-        store_lock = self._store_lock
+        lock = self._store_lock
         begun_ms = self._wall_ms()
-        recovery = parts.recover(
-            store_lock.was_left_cleanly(), store_lock.mark_unclean, store_lock.is_zeroed
-        )
+        clean, zeroed = lock.was_left_cleanly(), lock.is_zeroed
+        recovery = parts.recover(clean, lock.mark_unclean, zeroed)
         seconds = max(0, self._wall_ms() - begun_ms) / 1000
         self.recovered = attrs.evolve(parts.outcome, seconds=seconds)
-        self.report += store_lock.report + recovery.report + self._index.report
+        self.report += lock.report + recovery.report + self._index.report
         self.report += self.corruption_log.take_messages()
         self._positions.name_queues()
         if not self._positions.is_shared:
-            self.report.append(
-                f"{self._root} is full: it has no room for the positions that readers "
-                "in other processes use, so they check every record."
-            )
+            text = "is full: it has no room for the positions that readers in other "
+            text += "processes use, so they check every record."
+            self.report.append(f"{self._root} {text}")
         self._flushing.flush()
         with contextlib.suppress(OSError):
             # On a full disk the checkpoint stays as it was; it is tried again. Where a
@@ -197,7 +196,7 @@ class Store:
             # next start would read the same part of the log.
             is_bounded = self.recovered.trust is Trust.BEFORE_START
             self.flush_queues(NEVER_DUE if is_bounded else 0)
-        store_lock.mark(self._positions, recovery.zeroed)
+        lock.mark(self._positions, recovery.zeroed)
         self.allocate_ahead(alone=True)
         self._positions.started()
         self._is_open = self.raw_log.is_open = True
@@ -215,6 +214,7 @@ class Store:
             self._store_lock.release()
             return
         self._is_open = self.raw_log.is_open = False
+        self.sharing.end()
         try:
             self._flushing.flush()
             while self._positions.view[DISPATCHED] < self._positions.view[PUBLISHED]:
@@ -347,7 +347,7 @@ class Store:
         if not self._is_open:
             return []
         # Against a topic that is deleted meanwhile, in a thread.
-        with self._append_lock:
+        with self.sharing.threads:
             return self._dispatcher.dispatch(max_records)
 
     def findings(self) -> Sequence[str]:
@@ -429,7 +429,7 @@ class Store:
 
     def delete_topic(self, topic: str) -> None:
         """See L{IStore.delete_topic}."""
-        with self._append_lock:
+        with self.sharing.append_lock:
             self._table.discard(topic)
             position = self._positions.view[PUBLISHED]
             for queue in self._table.of_topic(topic):

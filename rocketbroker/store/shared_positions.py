@@ -16,9 +16,11 @@ made anew by each start and removed by each clean stop; nothing in it needs to s
     4        published: the end of the log
     5        flushed: all before is on the disk
     6        dispatched: all before is in the consume queues
-    7        1 while an append is between reserving and publishing. Nothing reads it
-             yet; it is for several processes that append
+    7        whether an append is between reserving and publishing: 1 the owner's, 2
+             that of another process (L{rocketbroker.store.sharing.append_journal})
     8        how many queues have slots
+    9        what other processes may append by: the version of all that the owner has
+             told them. It differs after each change; 0: they may append nothing
     16...    of each queue 4 words: next offset, max offset, min offset, and of a
              batch queue the byte behind its last unit
     =======  ================================================================
@@ -41,7 +43,7 @@ import errno
 import mmap
 import os
 from array import array
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.disk_usage import NO_ROOM
@@ -59,6 +61,11 @@ FLUSHED: Final = 5
 DISPATCHED: Final = 6
 APPENDING: Final = 7
 QUEUES: Final = 8
+VERSION: Final = 9
+
+#: Who is between reserving and publishing.
+OWNER_APPENDS: Final = 1
+OTHER_APPENDS: Final = 2
 
 #: The first slot, how many words each has, and the number of each word in it.
 FIRST_SLOT: Final = 16
@@ -73,6 +80,14 @@ FIRST_SIZE: Final = 1 << 16
 
 #: In memory they have room for two million; pages that are not touched cost nothing.
 MEMORY_SIZE: Final = 64 << 20
+
+
+class Positions(Protocol):
+    """The shared positions of a store, in one of the processes that write to them."""
+
+    @property
+    def view(self) -> memoryview:
+        """The words."""
 
 
 @final
@@ -243,6 +258,48 @@ def _left(files: IFiles, root: str) -> dict[tuple[str, int], tuple[int, int]]:
                 break
             found[topic, int(queue_id)] = words[slot + MIN], words[slot + MAX]
     return found
+
+
+@final
+class JoinedPositions:
+    """The shared positions of a running broker, for another process that appends to its
+    store.
+
+    @ivar view: the words; another object after L{reach}.
+    """
+
+    __slots__ = ("_file", "_map", "view")
+
+    def __init__(self, file: IFile) -> None:
+        """
+        @param file: open for writing.
+        @raise OSError: there are no positions in it.
+        """
+        self._file = file
+        self._map_all()
+
+    def _map_all(self) -> None:
+        size = self._file.size() // 8 * 8
+        if size < 8 * FIRST_SLOT:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._map = self._file.map(size, True)
+        self.view: memoryview = memoryview(self._map).cast("q")
+
+    def reach(self, slot: int) -> None:
+        """See to it that a queue's words are among those mapped.
+
+        @raise OSError: the file has none for it.
+        """
+        if slot + SLOT_WORDS > len(self.view):
+            self._map_all()
+        if not FIRST_SLOT <= slot <= len(self.view) - SLOT_WORDS:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    def close(self) -> None:
+        """Forget the mapping."""
+        self.view.release()
+        self._map.close()
+        self._file.close()
 
 
 @final

@@ -67,10 +67,7 @@ class MemoryFile:
         self._disk.changed(node)
         room, error = self._disk.take(node, position, len(data))
         size = room if error else len(data)
-        node.spoiled.overwrite(position, position + size)
-        os.pwrite(node.fd, data[:size], position)
-        node.size = max(node.size, position + size)
-        node.unsynced.update(range(position // BLOCK, -(-(position + size) // BLOCK)))
+        node.write(data[:size], position)
         if error:
             raise OSError(error, os.strerror(error))
         return size
@@ -88,8 +85,6 @@ class MemoryFile:
         """See L{IFile.truncate}."""
         node = self._open_writable("truncate")
         self._disk.changed(node)
-        if size < node.size:
-            node.spoiled.cut(size)
         node.resize(size)
 
     def size(self) -> int:
@@ -117,9 +112,15 @@ class MemoryFile:
 
     def lock(self) -> bool:
         """See L{IFile.lock}. Each open file stands for a process of its own."""
-        node = self._open_writable("lock")
-        node.locked_by = node.locked_by or self
-        return node.locked_by is self
+        return self._open_writable("lock").lock(self)
+
+    def lock_alone(self) -> None:
+        """See L{IFile.lock_alone}."""
+        self._open_writable("lock_alone").lock_alone(self)
+
+    def unlock(self) -> None:
+        """See L{IFile.unlock}."""
+        self._open_writable("unlock").unlock(self)
 
     def close(self) -> None:
         """See L{IFile.close}."""
@@ -127,8 +128,7 @@ class MemoryFile:
         if node is not None:
             if self._life == self._disk.crashes:
                 self._disk.open_files -= 1
-            if node.locked_by is self:
-                node.locked_by = None
+            node.left_by(self)
 
     def __del__(self) -> None:
         self.close()

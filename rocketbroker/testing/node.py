@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import tempfile
@@ -43,14 +44,49 @@ class Node:
         self.kept_size = 0
         self.modified_ms = now_ms
         self.locked_by: object = None
+        self.alone: object = None
         self.spoiled = Spoiled()
+
+    def lock(self, file: object) -> bool:
+        """Lock it for an open file, if no other has done that."""
+        self.locked_by = self.locked_by or file
+        return self.locked_by is file
+
+    def lock_alone(self, file: object) -> None:
+        """The same with the other lock. Nobody can wait here: a lock that another one
+        has is an error."""
+        if self.alone not in (None, file):
+            raise OSError(errno.EDEADLK, os.strerror(errno.EDEADLK))
+        self.alone = file
+
+    def unlock(self, file: object) -> None:
+        """Release the other lock."""
+        if self.alone is file:
+            self.alone = None
+
+    def left_by(self, file: object) -> None:
+        """An open file is closed."""
+        self.unlock(file)
+        if self.locked_by is file:
+            self.locked_by = None
 
     def block(self, number: int) -> bytes:
         """The content of a block now."""
         return os.pread(self.fd, BLOCK, number * BLOCK)
 
+    def write(self, data: bytes, position: int) -> None:
+        """Write; a crash may lose it."""
+        end = position + len(data)
+        self.spoiled.overwrite(position, end)
+        os.pwrite(self.fd, data, position)
+        self.size = max(self.size, end)
+        self.unsynced.update(range(position // BLOCK, -(-end // BLOCK)))
+
     def resize(self, size: int) -> None:
         """Cut or extend."""
+        if size < self.size:
+            # It raises if it cuts within a block that cannot be read.
+            self.spoiled.cut(size)
         os.ftruncate(self.fd, size)
         if size < self.size:
             self.allocated = {n for n in self.allocated if n * BLOCK < size}

@@ -8,14 +8,65 @@ each of these connections is one of the hub's, like any other, with a I{relayed 
 in place of the system's: so responders, limits and counters do not know the difference,
 and the owner can ask clients, too.
 
-For now all requests are relayed: a worker has no store. What it will serve itself goes
-into its table of responders; requests that are not there are relayed.
+A worker I{joins} the owner's store (L{rocketbroker.store.sharing}), appends ordinary
+sends itself, and answers them; so the owner's core is not the limit of what a broker
+takes. All other requests are relayed.
+
+What a worker may append
+========================
+
+A send that would go the hot way in the owner (L{rocketbroker.broker.send.hot_sends}),
+to a queue that the owner has named. Everything else is relayed: topics that are not
+known here, retries, delays, timers, transactions, batches for batch queues, code 10,
+headers that are not JSON, what is too long; and I{all} sends while the answer has to
+wait for the disk or for copies (SYNC_FLUSH, SYNC_MASTER with more than one copy), while
+LMQs or access control are on, if a plug-in is around the store, on a slave, and while
+the store refuses appends or is too far behind the disk. Traces are ordinary messages.
+
+Who owns what, and how a worker learns of a change. "Version" is the word VERSION of the
+shared positions: the owner changes it before a change takes effect, and tells all
+anew (ALLOW); a worker looks at it once in each turn, and again under the append lock.
+From the change until the next ALLOW it relays all sends.
+
+    ====================  ========  ===================  ===============================
+    state                 owner     learned by           what a worker does meanwhile
+    ====================  ========  ===================  ===============================
+    topics, permissions,  owner     ASK, QUEUE for each  relays sends to queues that it
+    static topics                   queue; version       does not know
+    running settings,     owner     ALLOW; version       relays
+    flush mode, role
+    filters               owner     not at all: bit maps are made when it dispatches
+    access control        owner     not supported yet; with it nothing is allowed
+    groups, offsets,      owner     not at all: pulls, heartbeats and all that is about
+    resets, held pulls              groups is relayed
+    next queue offsets    shared    words, under the append lock
+    end of the log        shared    the word PUBLISHED, under the append lock
+    segments              owner     the directory, when PUBLISHED is in a new one; a
+                                    worker without room relays that turn
+    flushed position      owner     the word FLUSHED, once in a turn
+    statistics            owner     APPENDED tells it, at most once a millisecond; also
+                                    dispatch, held pulls and slaves wait for that word
+    ====================  ========  ===================  ===============================
+
+The version has one number for all, and each change of any topic drops what workers know
+of all topics. That costs one relayed send for each queue and worker; a version for each
+topic would cost a look-up for each send.
+
+Order
+=====
+
+Sends of one connection are stored in the order in which they came, whoever appends
+them: L{relay} says how. A worker that dies leaves what it has answered in the log, and
+an append that it has not finished to the owner, which undoes it.
 
 The modules, in the order in which a request meets them:
 
   - C{link_frames}: the frames of a link, as bytes
   - C{link}: frames and descriptors through the socket of a link
   - C{relay}: the worker's end of a link: clients' bytes to the owner, and back
+  - C{own_sends}: the sends that the worker appends itself
+  - C{approvals}: which these are, as the owner decides it; C{payloads}: what the two
+    say of them
   - C{relayed_socket}: the socket of one connection, in the owner
   - C{owner_link}: the owner's end of a link: all such sockets of one worker
   - C{worker}: a worker, from its start to its end

@@ -46,6 +46,12 @@ class Kind(IntEnum):
     - PAUSE and RESUME, to the worker: read no more of this connection; again
     - LOAD, to the owner: the worker's counters, as JSON
     - STOP, to the worker: close all connections when all is sent, and end
+    - ALLOW, to the worker: what it may append itself, and how, as JSON
+    - ASK, to the owner: whether it may append to a queue, as JSON
+    - QUEUE, to the worker: the answer
+    - APPENDED, to the owner: what the worker has appended, counted, as JSON
+    - FENCE, to the owner: tell when all that came before on this connection is done;
+      to the worker: it is
     """
 
     START = 1
@@ -57,6 +63,11 @@ class Kind(IntEnum):
     RESUME = 7
     LOAD = 8
     STOP = 9
+    ALLOW = 10
+    ASK = 11
+    QUEUE = 12
+    APPENDED = 13
+    FENCE = 14
 
 
 class Reason(IntEnum):

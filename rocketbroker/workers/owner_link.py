@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -30,6 +30,13 @@ from rocketbroker.workers.start import WorkerLoad
 CLOSE_SECONDS: Final = 0.004
 
 
+class Hears(Protocol):
+    """Gets what a worker says of itself."""
+
+    def __call__(self, link: WorkerLink, kind: int, payload: bytes) -> object:
+        """A frame that concerns no connection."""
+
+
 @final
 class WorkerLink:
     """The relayed connections of one worker.
@@ -40,6 +47,7 @@ class WorkerLink:
     @ivar lost: how many of them there were at the end.
     @ivar heard_at: when the worker has sent something last, by the reactor's clock.
     @ivar load: what the worker has said of itself last.
+    @ivar hears: gets all else that it says of itself.
     """
 
     _log = Logger()
@@ -63,6 +71,8 @@ class WorkerLink:
         self.lost = 0
         self.heard_at = clock.seconds()
         self.load = WorkerLoad()
+        self.hears: Hears | None = None
+        self._fenced: set[RelayedSocket] = set()
         self._clock = clock
         self._hub = hub
         self._ids = ids
@@ -129,6 +139,7 @@ class WorkerLink:
         self.sockets.pop(sock.id, None)
         self._unread.discard(sock)
         self._waiting.discard(sock)
+        self._fenced.discard(sock)
 
     # Called by the hub.
 
@@ -156,6 +167,8 @@ class WorkerLink:
             if sock is None or sock.connection is None:
                 if kind == Kind.LOAD:
                     self.load = WorkerLoad.from_json(payload)
+                elif not connection_id and self.hears is not None:
+                    self.hears(self, kind, payload)
                 continue
             if kind == Kind.DATA:
                 sock.deliver(payload)
@@ -166,6 +179,9 @@ class WorkerLink:
                 self._ended(sock, sock.connection, payload)
             elif kind == Kind.ACK:
                 sock.acknowledged(int.from_bytes(payload, "big"))
+            elif kind == Kind.FENCE:
+                sock.fences += 1
+                self._fenced.add(sock)
         if self.stream.is_broken:
             self.abort()
         return fresh
@@ -183,6 +199,8 @@ class WorkerLink:
     def flush(self) -> None:
         """A turn ends: who has something left is served in the next."""
         stream = self.stream
+        if self._fenced:
+            self._pass_fences()
         if stream.unsent:
             stream.flush()
             if stream.is_broken:
@@ -203,6 +221,15 @@ class WorkerLink:
         if wanted != self._armed:
             self._armed = wanted
             self._hub.rearm(stream.fileno(), wanted)
+
+    def _pass_fences(self) -> None:
+        """Say which connections have nothing left of what came before their fences: the
+        turn has appended it."""
+        for sock in [sock for sock in self._fenced if sock.is_served]:
+            self._fenced.discard(sock)
+            for _ in range(sock.fences):
+                self.stream.write(link_frame(Kind.FENCE, sock.id))
+            sock.fences = 0
 
     # The end.
 

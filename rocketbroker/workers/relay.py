@@ -9,8 +9,14 @@ is all that is read of it.
 The seam
 ========
 
-The table of the worker's connections has the responders that the worker serves itself.
-It looks there first; what is not there is relayed. So far the table is empty.
+The table of the worker's connections has the responders that the worker serves itself:
+sends, while it may append them (L{own_sends}). It looks there first; what is not there,
+and what they leave, is relayed.
+
+Sends of one connection are stored in the order in which they came. So while one that
+was relayed may not be stored yet, the next ones of that connection are relayed, too:
+behind it goes a FENCE, which comes back when the owner has appended what came before.
+And before one is relayed, the worker's own of this turn are appended.
 
 Back-pressure
 =============
@@ -58,6 +64,25 @@ _WORDS: Final = Struct(
 )
 
 
+#: Requests with longer headers are relayed: properties have a limit, and the owner's
+#: words for it.
+MAX_HEADER: Final = 16 << 10
+
+#: The codes of sends, as they stand in headers of JSON, and as numbers.
+_SENDS: Final = frozenset((b"310,", b"320,", b"324,", b"325,", b'10,"'))
+_SEND_CODES: Final = frozenset((10, 310, 320, 324, 325))
+_BINARY: Final = 1
+
+
+def is_send(data: bytes, start: int) -> bool:
+    """Whether the frame that begins there may be a send: it is not known to be none."""
+    if data[start + 8 : start + 16] == b'{"code":':
+        return data[start + 16 : start + 20] in _SENDS
+    if data[start + 4] == _BINARY:
+        return int.from_bytes(data[start + 8 : start + 10], "big") in _SEND_CODES
+    return True
+
+
 @final
 class RelayedClient:
     """A client's connection.
@@ -68,13 +93,17 @@ class RelayedClient:
     @ivar waits: whether it waits for room on the link.
     @ivar is_broken: whether it has broken the protocol; the owner is about to close it.
     @ivar unacknowledged: bytes of the owner for it that were not acknowledged.
+    @ivar fences: how many fences have not come back.
+    @ivar is_unfenced: whether sends were relayed that have no fence behind them yet.
     """
 
     __slots__ = (
         "connection",
+        "fences",
         "id",
         "is_broken",
         "is_held",
+        "is_unfenced",
         "unacknowledged",
         "waits",
     )
@@ -86,6 +115,8 @@ class RelayedClient:
         self.waits = False
         self.is_broken = False
         self.unacknowledged = 0
+        self.fences = 0
+        self.is_unfenced = False
 
     def hold(self) -> None:
         """Read it, or do not."""
@@ -99,6 +130,12 @@ class OwnerRelay:
     @ivar peer: the owner, for the log.
     @ivar stream: the link.
     @ivar frames_relayed: frames of clients that went to the owner.
+    @ivar served: frames of this turn that the worker has taken, in order: of whom, and
+        where they are. They are relayed all the same if what was to be done at the end
+        of the turn cannot be.
+    @ivar own_most: a longer frame, without its first word, is relayed.
+    @ivar begin: whether the worker serves anything itself now, before it is asked to.
+    @ivar finish: does now what was to be done at the end of the turn.
     """
 
     _log = Logger()
@@ -119,6 +156,11 @@ class OwnerRelay:
         self.peer = "the owner"
         self.stream = stream
         self.frames_relayed = 0
+        self.served: list[tuple[RelayedClient, bytes, int, int]] = []
+        self.own_most = group.limits.frame_bytes
+        self.begin: Callable[[], bool] = lambda: True
+        self.finish: Callable[[], object] = self.served.clear
+        self._unfenced: list[RelayedClient] = []
         self._hub = hub
         self._group = group
         self._told = told
@@ -143,42 +185,114 @@ class OwnerRelay:
             self._waiting.append(client)
             client.hold()
             return 0
-        hot = self._group.table.hot
-        most = self._group.limits.frame_bytes - 4
-        unpack = _WORDS.unpack_from
-        size = len(data)
-        start = begin = frames = 0
-        while size - start >= 8:
-            length, word = unpack(data, start)
-            end = start + 4 + length
-            if end > size or not 4 <= length <= most:
-                break
-            if hot and self._serve(connection, data[start:end], word):
-                self._pass(client, data[begin:start])
-                begin = end
-            else:
-                frames += 1
-            start = end
-        self._pass(client, data[begin:start])
+        if self._group.table.hot:
+            start, frames = self._serve(client, data)
+        else:
+            start, frames = self._whole(data)
+            self._pass(client, data[:start])
         if start:
             connection.last_code = RELAYED
         self.frames_relayed += frames
         self._group.counts.frames_in += frames
         return start
 
-    def _serve(self, connection: HubConnection, frame: bytes, word: int) -> bool:
-        """Let the worker itself serve a frame, if it can; whether it did."""
-        entry = self._group.table.hot.get(frame[8:20])
-        if entry is None or word > len(frame) - 8:
-            return False
-        body = 8 + word
-        try:
-            if not entry.responder(connection, frame[8:body], frame[body:]):
-                return False
-            entry.taken += 1
-        except Exception as error:
-            connection.hot_failed(frame[4:], error)
-        return True
+    def _whole(self, data: bytes) -> tuple[int, int]:
+        """The end of the whole frames with which data begins, and how many they are."""
+        most = self._group.limits.frame_bytes - 4
+        unpack = _WORDS.unpack_from
+        size = len(data)
+        start = frames = 0
+        while size - start >= 8:
+            length, _ = unpack(data, start)
+            end = start + 4 + length
+            if end > size or not 4 <= length <= most:
+                break
+            frames += 1
+            start = end
+        return start, frames
+
+    def _serve(self, client: RelayedClient, data: bytes) -> tuple[int, int]:
+        """Let the worker itself serve what it can, and pass on the rest.
+
+        @return: the end of the whole frames, and how many were passed on.
+        """
+        is_own = not client.fences and not client.is_unfenced and self.begin()
+        connection, find = client.connection, self._group.table.hot.get
+        most, own_most = self._group.limits.frame_bytes - 4, self.own_most
+        run_most = min(own_most, MAX_HEADER)
+        unpack = _WORDS.unpack_from
+        size = len(data)
+        # What is left to be passed on begins there; what is served, if anything is.
+        begin = start = frames = 0
+        served = -1
+        while size - start >= 8:
+            length, word = unpack(data, start)
+            head, end = start + 8, start + 4 + length
+            if end > size or not 4 <= length <= most:
+                break
+            if is_own and word <= MAX_HEADER and length <= own_most:
+                entry = find(data[head : head + 12])
+                taken = 0
+                if entry is not None and word <= length - 4:
+                    if entry.run is not None:
+                        taken, stop = entry.run(connection, data, start, run_most)
+                    body = head + word
+                    try:
+                        if taken:
+                            end = stop
+                        elif entry.responder(
+                            connection, data[head:body], data[body:end]
+                        ):
+                            taken = 1
+                    except Exception as error:
+                        connection.hot_failed(data[start + 4 : end], error)
+                        self._take_span(client, data, served, start)
+                        self._pass(client, data[begin:start])
+                        begin = start = end
+                        served = -1
+                        continue
+                if taken and entry is not None:
+                    entry.taken += taken
+                    self._group.counts.frames_in += taken
+                    if served < 0:
+                        self._pass(client, data[begin:start])
+                        served = start
+                    begin = start = end
+                    continue
+            if served >= 0:
+                self._take_span(client, data, served, start)
+                served = -1
+            frames += 1
+            if is_send(data, start):
+                if self.served:
+                    self.finish()
+                self._fence(client)
+                is_own = False
+            start = end
+        self._take_span(client, data, served, start)
+        self._pass(client, data[begin:start])
+        return start, frames
+
+    def _take_span(
+        self, client: RelayedClient, data: bytes, begin: int, end: int
+    ) -> None:
+        """Frames that follow one another are served, if any are."""
+        if 0 <= begin < end:
+            self.served.append((client, data, begin, end))
+
+    def _fence(self, client: RelayedClient) -> None:
+        """Relay all sends of a client until those before are stored."""
+        if not client.is_unfenced:
+            client.is_unfenced = True
+            self._unfenced.append(client)
+
+    def take_back(self) -> None:
+        """Relay what was served in this turn."""
+        for client, data, begin, end in self.served:
+            if client.id in self._clients:
+                self._pass(client, data[begin:end])
+                self._fence(client)
+        self.served.clear()
 
     def _pass(self, client: RelayedClient, data: bytes) -> None:
         if data:
@@ -265,7 +379,9 @@ class OwnerRelay:
         client = self._clients.get(connection_id)
         if client is None:
             return  # It was closed before the owner knew.
-        if kind == Kind.CLOSE:
+        if kind == Kind.FENCE:
+            client.fences -= 1
+        elif kind == Kind.CLOSE:
             del self._clients[connection_id]
             del self._of[client.connection]
             client.connection.close()
@@ -278,6 +394,11 @@ class OwnerRelay:
         if self._answered:
             self._acknowledge()
         stream = self.stream
+        for client in self._unfenced:
+            client.is_unfenced = False
+            client.fences += 1
+            stream.write(link_frame(Kind.FENCE, client.id))
+        self._unfenced.clear()
         if stream.unsent:
             stream.flush()
             if stream.is_broken:

@@ -58,6 +58,7 @@ class RelayedSocket:
     @ivar id: its number on the link.
     @ivar connection: the hub's connection that it is for.
     @ivar has_ended: whether the worker has closed the connection.
+    @ivar fences: how many fences wait until all that came before them is served.
     @ivar is_quiet: whether that is counted already, not as the client's doing.
     """
 
@@ -69,6 +70,7 @@ class RelayedSocket:
         "_outstanding",
         "_size",
         "connection",
+        "fences",
         "has_ended",
         "id",
         "is_quiet",
@@ -79,6 +81,7 @@ class RelayedSocket:
         self.connection: HubConnection | None = None
         self.has_ended = False
         self.is_quiet = False
+        self.fences = 0
         self._link = link
         self._inbox: list[bytes] = []
         self._size = 0
@@ -153,6 +156,13 @@ class RelayedSocket:
                 self._link.write(link_frame(kind, self.id))
 
     # Called by the link.
+
+    @property
+    def is_served(self) -> bool:
+        """Whether all that came was handed to responders."""
+        connection = self.connection
+        is_left = connection is not None and connection.partial is not None
+        return not self._inbox and not is_left
 
     @property
     def is_readable(self) -> bool:

@@ -50,6 +50,7 @@ class WorkerLoad:
 
     @ivar connections: how many are open.
     @ivar frames_in: frames of clients that it has relayed.
+    @ivar sends: sends that it has appended itself.
     @ivar bytes_in: bytes that it has received from clients.
     @ivar bytes_out: bytes that clients' kernels have taken.
     @ivar cpu_seconds: of the process.
@@ -60,6 +61,7 @@ class WorkerLoad:
 
     connections: int = 0
     frames_in: int = 0
+    sends: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     cpu_seconds: float = 0.0
@@ -80,6 +82,7 @@ class WorkerLoad:
         """The counters of this one, and of another that came after it."""
         return WorkerLoad(
             frames_in=self.frames_in + last.frames_in,
+            sends=self.sends + last.sends,
             bytes_in=self.bytes_in + last.bytes_in,
             bytes_out=self.bytes_out + last.bytes_out,
             cpu_seconds=self.cpu_seconds + last.cpu_seconds,

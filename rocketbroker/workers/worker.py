@@ -15,12 +15,15 @@ from typing import Final, Protocol, final
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.workers.link import LinkStream
 from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
+from rocketbroker.workers.own_sends import OwnSends
+from rocketbroker.workers.payloads import read_allowance, read_queue
 from rocketbroker.workers.relay import OwnerRelay
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 
@@ -49,6 +52,7 @@ class Worker:
     @ivar table: the responders of the worker itself; all other requests are relayed.
     @ivar group: the connections of clients.
     @ivar relay: the link.
+    @ivar own_sends: what it appends itself.
     """
 
     _log = Logger()
@@ -57,11 +61,15 @@ class Worker:
         self,
         reactor: HubReactor,
         sock: socket,
+        files: IFiles,
+        wall_ms: Callable[[], int],
         usage: Usage,
         ended: Callable[[], object],
     ) -> None:
         """
         @param sock: the worker's end of the link.
+        @param files: where the store is.
+        @param wall_ms: the time of day, in ms.
         @param ended: called once, when nothing is left to do.
         """
         self.hub = Hub(reactor, sleep=sleep)
@@ -83,6 +91,9 @@ class Worker:
         self.relay = OwnerRelay(
             self.hub, self.group, LinkStream(sock), self._told, self._end
         )
+        self.own_sends = OwnSends(
+            reactor, files, wall_ms, self.hub, self.group, self.relay
+        )
 
     def _told(self, frame: LinkFrame) -> None:
         """The owner says something that concerns the worker itself."""
@@ -91,6 +102,10 @@ class Worker:
             self.group.limits = settings.limits
             self.hub.buffers.limit = settings.buffer_bytes
             self._say_load()
+        elif frame.kind == Kind.ALLOW:
+            self.own_sends.allow(read_allowance(frame.payload))
+        elif frame.kind == Kind.QUEUE:
+            self.own_sends.approve(read_queue(frame.payload))
         elif frame.kind == Kind.STOP:
             self._stop()
 
@@ -105,6 +120,7 @@ class Worker:
         return WorkerLoad(
             connections=self.hub.connection_count(),
             frames_in=self.relay.frames_relayed,
+            sends=self.own_sends.appended,
             bytes_in=counts.bytes_in,
             bytes_out=counts.bytes_out,
             cpu_seconds=cpu_seconds,
@@ -114,6 +130,7 @@ class Worker:
         )
 
     def _say_load(self) -> None:
+        self.own_sends.let_go()
         self.relay.tell(link_frame(Kind.LOAD, 0, self.load().to_json()))
         self._calls = [self._reactor.callLater(LOAD_SECONDS, self._say_load)]
 
@@ -133,6 +150,7 @@ class Worker:
         for call in self._calls:
             if call.active():
                 call.cancel()
+        self.own_sends.close()
         self.relay.abort()
         self.hub.shut()
         self._ended()

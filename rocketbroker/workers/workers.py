@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 from socket import socket
-from typing import Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -23,6 +23,10 @@ from rocketbroker.workers.link import LinkStream, link_pair
 from rocketbroker.workers.link_frames import Kind
 from rocketbroker.workers.owner_link import WorkerLink
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
+
+if TYPE_CHECKING:
+    # A worker, which imports this to say what it is, has no broker in its memory.
+    from rocketbroker.workers.approvals import Approvals
 
 #: How long after its end a worker is started again, the first time and at the most:
 #: twice as long after each start that was in vain.
@@ -123,15 +127,18 @@ class Workers:
         settings: WorkerSettings,
         size: int,
         spawn: Spawn,
+        approvals: Approvals | None = None,
     ) -> None:
         """
         @param size: how many workers.
+        @param approvals: lets them append; None: they may not.
         """
         self.slots: Sequence[WorkerSlot] = [WorkerSlot(n + 1) for n in range(size)]
         self._clock = clock
         self._hub = hub
         self._settings = settings
         self._spawn = spawn
+        self._approvals = approvals
         self._ids = count(1)
         self._stopping: Deferred[None] | None = None
         self._kill: IDelayedCall | None = None
@@ -215,12 +222,16 @@ class Workers:
             lambda: self._link_gone(slot, process),
         )
         link.tell(Kind.START, self._settings.to_json())
+        if self._approvals is not None:
+            self._approvals.joined(link)
         self._log.info(
             "Worker {number} is process {pid}.", number=slot.number, pid=process.pid
         )
 
     def _link_gone(self, slot: WorkerSlot, process: WorkerProcess) -> None:
         """A worker without a link is of no use."""
+        if slot.link is not None and self._approvals is not None:
+            self._approvals.left(slot.link)
         if slot.link is not None:
             slot.before = slot.before.and_then(slot.link.load)
             slot.lost = slot.link.lost
@@ -233,6 +244,8 @@ class Workers:
         slot.process = None
         if slot.link is not None:
             slot.link.abort()
+        if self._approvals is not None:
+            self._approvals.ended()
         if self._stopping is not None:
             self._look()
             return

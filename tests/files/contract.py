@@ -57,6 +57,20 @@ class FilesContract:
         self.case().assertEqual(file.pread(len(content), 1), content)
         file.close()
 
+    def test_lockAlone(self) -> None:
+        """The lock is another one than that of the whole file, and who has it may take
+        it again; it goes with the opening that has it."""
+        files, root = self.make()
+        one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
+        one.lock_alone()
+        one.lock_alone()
+        self.case().assertTrue(two.lock())
+        one.unlock()
+        two.lock_alone()
+        two.close()
+        one.lock_alone()
+        one.close()
+
     def test_missing(self) -> None:
         """A missing file is not opened, read, asked or removed; a missing directory
         lists nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from threading import Event, Thread
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -28,6 +29,25 @@ class DiskTests(FilesContract, SynchronousTestCase):
         self.assertTrue(file.lock())
         self.assertTrue(file.lock())
         file.close()
+
+    def test_waitForLock(self) -> None:
+        """Who wants a lock that another opening has waits for it."""
+        files, root = self.make()
+        one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
+        one.lock_alone()
+        got = Event()
+
+        def take() -> None:
+            two.lock_alone()
+            got.set()
+
+        waiting = Thread(target=take)
+        waiting.start()
+        self.assertFalse(got.wait(0.05))
+        one.close()
+        self.assertTrue(got.wait(10))
+        waiting.join()
+        two.close()
 
     def test_cannotReserve(self) -> None:
         """Where the system cannot reserve blocks (as it says of a range of nothing)

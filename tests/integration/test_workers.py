@@ -9,6 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
+from typing import TypeAlias
 from urllib.request import urlopen
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -17,13 +18,24 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import RocketbrokerError
+from rocketbroker.files.disk import Disk
+from rocketbroker.records.record import decode_all
+from rocketbroker.store.message_store import Store
 from tests.integration.javacase import fresh, until
 from tests.integration.javaclient import JavaClient, JavaError, body_of
 from tests.integration.servers import Cluster
 
 WORKERS = 2
 SENDERS = 4
+
+#: Body, queue id and queue offset of a message.
+Sent: TypeAlias = tuple[bytes, int, int]
+
+RELAYED = "rocketbroker_worker_frames_relayed_total"
+
+HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 
 #: A whole segment is read here.
 SEGMENT = 64 << 20
@@ -148,12 +160,14 @@ class WorkersTests(SynchronousTestCase):
         return sum(self.metric(name, n + 1) for n in range(WORKERS)) >= least
 
     def test_killedWorkers(self) -> None:
-        """While producers send, workers are killed: what was acknowledged is stored."""
+        """While producers send, workers are killed: what was acknowledged is stored, at
+        the offset that was told and in the order in which it was sent, and offsets are
+        dense."""
         topic = fresh("T")
-        acknowledged: list[set[bytes]] = [set() for _ in range(SENDERS)]
+        acknowledged: list[list[Sent]] = [[] for _ in range(SENDERS)]
         over = Event()
 
-        def send(mine: set[bytes]) -> None:
+        def send(mine: list[Sent]) -> None:
             with Client(Settings(self.cluster.names, seconds=10)) as client:
                 producer = Producer(client)
                 while not over.is_set():
@@ -163,7 +177,8 @@ class WorkersTests(SynchronousTestCase):
                     except RocketbrokerError:
                         continue
                     if result.status == 0:
-                        mine.add(body)
+                        place = result.queue.queue_id, result.queue_offset
+                        mine.append((body, *place))
 
         with Client(Settings(self.cluster.names, seconds=30)) as client:
             client.create_topic(topic, queues=4)
@@ -184,12 +199,36 @@ class WorkersTests(SynchronousTestCase):
             over.set()
             for sender in senders:
                 sender.join()
+        relayed = sum(self.metric(RELAYED, n + 1) for n in range(WORKERS))
+        self.assertLess(relayed, sum(map(len, acknowledged)) / 2)
         self.cluster.broker.stop()
-        log = b"".join(
-            path.read_bytes() for path in (self.cluster.store / "commitlog").iterdir()
+        stored = self.stored(topic)
+        for mine in acknowledged:
+            for body, queue_id, offset in mine:
+                self.assertEqual(stored[queue_id][offset], body)
+            for queue_id in stored:
+                offsets = [offset for _, at, offset in mine if at == queue_id]
+                self.assertEqual(offsets, sorted(offsets))
+
+    def stored(self, topic: str) -> dict[int, list[bytes]]:
+        """The bodies of a topic by queue, each at its offset."""
+        options = StoreOptions(
+            store_path_root_dir=str(self.cluster.store),
+            mapped_file_size_commit_log=SEGMENT,
         )
-        lost = [b for mine in acknowledged for b in mine if b not in log]
-        self.assertEqual(lost, [])
+        store = Store(Disk(), options, lambda: int(time.time() * 1000), HOST)
+        store.open()
+        self.addCleanup(store.close)
+        found: dict[int, list[bytes]] = {}
+        for queue_id in range(4):
+            queue, bodies = store.queue(topic, queue_id), found.setdefault(queue_id, [])
+            while len(bodies) < queue.max_offset:
+                got = store.read(queue, len(bodies), 1000, 1 << 20, None)
+                for message in decode_all(b"".join(got.records)):
+                    self.assertEqual(message.queue_offset, len(bodies))
+                    bodies.append(message.body)
+            self.assertEqual(queue.next_offset, len(bodies))
+        return found
 
     def test_killedOwner(self) -> None:
         """When the broker is killed its workers end, and the next one starts."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from functools import partial
-from threading import Lock
 
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
@@ -16,19 +15,15 @@ from rocketbroker.store.interfaces import (
     IQueue,
     IStore,
 )
-from rocketbroker.store.message_store import Store
 from rocketbroker.store.recovery.clean_shutdown import NAME
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,
     START_MS,
-    STORE_HOST,
-    Wall,
     bodies,
     draft,
     make,
     opened,
-    options,
     put,
 )
 
@@ -102,9 +97,8 @@ class LifeTests(SynchronousTestCase):
         """The directory of a topic that is deleted is moved away while nobody can
         append or dispatch; its files are removed later, while others can."""
         disk = MemoryDisk()
-        append_lock = Lock()
-        store = Store(disk, options(), Wall(), STORE_HOST, append_lock)
-        store.open()
+        store = opened(disk)
+        append_lock = store.sharing.threads
         put(store, store.queue("T", 0), b"one")
         free: dict[str, bool] = {}
 

@@ -14,12 +14,13 @@ from rocketbroker.remoting.connection_group import Limits
 from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
-from rocketbroker.wire.command import ONEWAY, Command, response_to
+from rocketbroker.wire.command import BINARY, ONEWAY, Command, response_to
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import decode, encode
 from rocketbroker.workers.link import HIGH_WATER
 from rocketbroker.workers.link_frames import WINDOW_BYTES
 from rocketbroker.workers.owner_link import CLOSE_SECONDS
+from rocketbroker.workers.relay import is_send
 from tests.remoting.contract import ConnectionContract
 from tests.remoting.proxy_contract import ProxyContract
 from tests.remoting.wires import Wire
@@ -86,7 +87,8 @@ class RelayTests(SynchronousTestCase):
 
     def test_ownResponders(self) -> None:
         """What the worker's table has a responder for stays in the worker; the frames
-        around it are relayed."""
+        around it are relayed. Behind a send that it leaves to the owner others are
+        relayed, too, until the owner has served that."""
         own: list[bytes] = []
 
         def serve(connection: IConnection, header: bytes, body: bytes) -> bool:
@@ -101,8 +103,71 @@ class RelayTests(SynchronousTestCase):
                 for n, body in enumerate(bodies)
             )
         )
-        self.assertEqual(own, bodies)
-        self.assertEqual(self.seen, [0, 1, 0, 2])
+        self.assertEqual(own, bodies[:2])
+        self.assertEqual(self.seen, [0, 1, 0, 2, 0])
+        self.w.feed(encode(Command(SEND, body=b"c")))
+        self.assertEqual(own, [*bodies[:2], b"c"])
+        self.w.relay.served.clear()
+
+    def test_ownRuns(self) -> None:
+        """A responder that takes several at once takes those that come together; what
+        it has taken, and nothing else, is relayed all the same if it has to be."""
+        taken: list[int] = []
+
+        def serve(connection: IConnection, header: bytes, body: bytes) -> bool:
+            return False
+
+        def run(
+            connection: IConnection, data: bytes, start: int, most: int
+        ) -> tuple[int, int]:
+            size = len(encode(Command(SEND, body=b"a")))
+            count = min(2, (len(data) - start) // size)
+            if data[start + size - 1 : start + size] != b"a":
+                return 0, start
+            taken.append(count)
+            return count, start + count * size
+
+        self.w.worker_table.register_hot(SEND, serve, run=run)
+        frames = [encode(Command(SEND, body=b"a"))] * 4
+        echo = encode(Command(ECHO, opaque=7))
+        self.w.peer.sendall(b"".join([*frames[:2], echo, *frames[2:]]))
+        self.w.worker_hub.doRead()
+        self.assertEqual(taken, [2, 2])
+        spans = [data[begin:end] for _, data, begin, end in self.w.relay.served]
+        self.assertEqual(spans, [b"".join(frames[:2]), b"".join(frames[2:])])
+        self.assertEqual(self.w.relay.frames_relayed, 1)
+        self.w.relay.take_back()
+        self.w.step()
+        self.assertEqual(self.seen, [7, 0, 0, 0, 0])
+
+    def test_longHeader(self) -> None:
+        """A long header is relayed, and so is what is longer than the worker may
+        serve."""
+        own: list[bytes] = []
+
+        def serve(connection: IConnection, header: bytes, body: bytes) -> bool:
+            own.append(body)
+            return True
+
+        self.w.worker_table.register_hot(SEND, serve)
+        self.w.relay.own_most = 1000
+        self.w.feed(encode(Command(SEND, {"x": "y" * 20_000}, body=b"header")))
+        self.w.feed(encode(Command(SEND, body=b"b" * 1001)))
+        self.w.feed(encode(Command(SEND, body=b"short")))
+        self.assertEqual(own, [b"short"])
+        self.assertEqual(len(self.seen), 2)
+
+    def test_binarySends(self) -> None:
+        """Whatever may be a send has a fence behind it; what is none has not."""
+        self.w.worker_table.register_hot(SEND, lambda *given: False)
+        echo = encode(Command(ECHO))
+        self.assertFalse(is_send(echo, 0))
+        for code in (10, 310, 320):
+            self.assertTrue(is_send(encode(Command(code)), 0))
+        binary = encode(Command(310), BINARY)
+        self.assertTrue(is_send(binary, 0))
+        self.assertFalse(is_send(encode(Command(34), BINARY), 0))
+        self.assertTrue(is_send(echo[:8] + b'{"flag":0', 0))
 
     def test_ownResponderFails(self) -> None:
         """A responder of the worker that fails is answered for."""

@@ -15,26 +15,16 @@ from rocketbroker.remoting.connection_group import Limits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.server import GRACE_SECONDS, RemotingServer
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode
 from rocketbroker.workers.start import WorkerSettings
 from rocketbroker.workers.worker import Worker
 from rocketbroker.workers.workers import Workers
+from tests.workers.usage import NoUsage
 
 LATER = 105
-
-
-class NoUsage:
-    """A process that takes nothing."""
-
-    def cpu_seconds(self) -> float:
-        """No time."""
-        return 0.0
-
-    def resident_bytes(self) -> int:
-        """No memory."""
-        return 0
 
 
 class WorkerHere:
@@ -45,7 +35,9 @@ class WorkerHere:
     def __init__(self, reactor: Any, end: socket.socket, ended: Any) -> None:
         self.has_ended = False
         self._ended = ended
-        self.worker = Worker(reactor, end.dup(), NoUsage(), self.ends)
+        self.worker = Worker(
+            reactor, end.dup(), MemoryDisk(), lambda: 0, NoUsage(), self.ends
+        )
 
     def ends(self) -> None:
         """It exits."""

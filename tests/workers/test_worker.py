@@ -10,6 +10,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
 from rocketbroker.workers.link import LinkStream, link_pair
@@ -51,6 +52,8 @@ class WorkerTests(SynchronousTestCase):
         self.worker = Worker(
             cast(Any, self.reactor),
             theirs,
+            MemoryDisk(),
+            lambda: 0,
             self.usage,
             lambda: self.ended.append("ended"),
         )

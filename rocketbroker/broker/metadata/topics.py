@@ -111,6 +111,7 @@ class TopicTable:
         #: Who waits for topics to be in the file.
         self._waiting: list[tuple[tuple[str, ...], Deferred[None]]] = []
         self._watchers: list[Callable[[list[str]], None]] = []
+        self._on_change: Callable[[], object] = lambda: None
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on: built-in topics become what they would be at
@@ -345,6 +346,7 @@ class TopicTable:
 
     def _note(self, names: list[str]) -> None:
         self.generation += 1
+        self._on_change()
         self._changes.append(names)
         saved = self._file.save_soon(self.to_json)
         self._unsaved.update(dict.fromkeys(names, self.generation))
@@ -403,6 +405,11 @@ class TopicTable:
         if not self._file.failed:
             return succeed(None)
         return self._file.save_soon(self.to_json)
+
+    def on_change(self, changed: Callable[[], object]) -> None:
+        """Call C{changed} with each change, a deletion too, before anybody hears of it
+        or acts by it."""
+        self._on_change = changed
 
     def watch(self, changed: Callable[[list[str]], None]) -> None:
         """Call C{changed} with the names after topics were made or changed."""

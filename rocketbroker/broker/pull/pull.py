@@ -49,8 +49,8 @@ from rocketbroker.broker.pull.pull_messages import (
     nothing,
     ordinary_messages,
 )
-from rocketbroker.broker.send.append_batcher import refuse
 from rocketbroker.broker.send.overload import OVERLOAD
+from rocketbroker.broker.send.send_answers import refuse
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions

@@ -50,7 +50,7 @@ from rocketbroker.broker.messages.message_types import DELAY
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.delay_recovery import resumed_offset
-from rocketbroker.broker.send.append_batcher import QueueSends
+from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.services import DELIVERY, DELIVERY_SECONDS, Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.errors import BrokerError, ServiceNotAvailable

@@ -6,11 +6,7 @@ C{docs/facts/broker.md} 10.5.
 
 from __future__ import annotations
 
-from rocketbroker.broker.send.append_batcher import (
-    AppendBatcher,
-    QueueSends,
-    stored_start,
-)
+from rocketbroker.broker.send.send_answers import QueueSends, RefuseDraft, stored_start
 from rocketbroker.codec.batches import ids_of
 from rocketbroker.codec.form import COMPILED
 from rocketbroker.remoting.interfaces import IConnection
@@ -19,7 +15,7 @@ from rocketbroker.wire.hot import SEND_ANSWER, SEND_ANSWER_WITHOUT_ID, frame_of
 
 
 def answer_batch(
-    batcher: AppendBatcher,
+    refuse_draft: RefuseDraft,
     host: bytes,
     connection: IConnection | None,
     opaque: int,
@@ -30,12 +26,13 @@ def answer_batch(
 ) -> None:
     """Answer a batch, or say why it was not stored.
 
+    @param refuse_draft: called if it was not stored.
     @param host: the store host, as ids begin with it.
     @param connection: None: a oneway send.
     @param unique: its id as JSON.
     """
     if draft.status != PUT_OK:
-        batcher.refuse_draft(draft, connection, opaque)
+        refuse_draft(draft, connection, opaque)
         return
     positions = draft.positions
     sends.count(len(positions), draft.end - draft.position)

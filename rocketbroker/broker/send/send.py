@@ -3,11 +3,8 @@
 
 Two ways lead to the append batcher. The I{general} way takes a L{Command} of any
 serialization, makes all checks in RocketMQ's order, creates topics, and answers through
-a Deferred. The I{hot} way takes nine of ten requests: JSON, a topic and queue that the
-general way has approved before, and no property that the broker acts on. It decides
-with a few substring searches and parses no property that it does not need. It leaves
-all other requests to the general way by returning False, so that each rule is in one
-place.
+a Deferred. The I{hot} way (L{hot_sends}) takes nine of ten requests: JSON, a topic and
+queue that the general way has approved before, and no property that the broker acts on.
 
 The broker's own properties are at the end, where they win against equal names: region,
 trace switch, cluster.
@@ -31,8 +28,8 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
 from rocketbroker.broker.messages.lmq import Lmq
-from rocketbroker.broker.messages.message_types import FIFO, NORMAL, message_type_of
-from rocketbroker.broker.messages.outer_batch import Part, split
+from rocketbroker.broker.messages.message_types import NORMAL, message_type_of
+from rocketbroker.broker.messages.outer_batch import split
 from rocketbroker.broker.messages.timer_messages import recall_field
 from rocketbroker.broker.messages.transaction_messages import prepare
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -40,26 +37,20 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.append_batcher import (
     AnswerDraft,
     AppendBatcher,
-    QueueSends,
     problem_of,
 )
-from rocketbroker.broker.send.batch_answer import answer_batch
 from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.hot_sends import HotSends, batch_draft
+from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.send.send_checks import (
-    SPECIAL,
     SendChecks,
     fields_of,
     is_half,
     is_hot,
-    ordinary_tag_code,
-    region_of,
-    wants_wait,
 )
-from rocketbroker.codec.form import COMPILED
-from rocketbroker.codec.sends import SendReader
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import MessageIllegal, SystemFailure
+from rocketbroker.errors import SystemFailure
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.ids import UniqueKeys, offset_id
@@ -69,14 +60,9 @@ from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTabl
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
+from rocketbroker.wire.command import Command
 from rocketbroker.wire.hot import (
-    NOT_READ,
     SendFields,
-    SendHeader,
-    quoted,
-    read_send,
-    send_answer_start,
 )
 
 #: Properties that clients send back to us with a message, or not at all.
@@ -92,7 +78,7 @@ _NOT_HOT_BITS: Final = ~(0x700 | 0x3)
 class Sending:
     """Answers sends.
 
-    @ivar hot_sends: how many requests went the hot way.
+    @ivar hot: the hot way.
     @ivar general_sends: how many went the general way.
     @ivar forgotten_messages: how many were stored for topics that are gone.
     """
@@ -119,7 +105,6 @@ class Sending:
         @param unique_keys: makes ids for messages that come without one.
         @param prepared: given topic and answer of a half message, what answers it.
         """
-        self.hot_sends = 0
         self.general_sends = 0
         self.forgotten_messages = 0
         self._store = store
@@ -131,18 +116,13 @@ class Sending:
         self._options = options
         self._max_bytes = max_bytes
         self._store_host = store_host
-        self._host_text = store_host.hex().upper().encode()
         self._unique_keys = unique_keys
         self._prepared = prepared
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
-        self._reader = SendReader(self._examine)
-        self._take(options)
-        #: What stood behind the last unique key, all of it ordinary, and its tag code:
-        #: what one producer sends mostly differs in no more than its keys.
-        self._tail = ""
-        self._tail_code = 0
-        self._generation = -1
-        self._ready: dict[str, dict[int, QueueSends]] = {}
+        self.hot = HotSends(
+            batcher, topics, self._forget, self._sends, lmqs.check_batch
+        )
+        self.hot.configure(options, max_bytes, store_host)
         self._counted: dict[tuple[str, int, str], QueueSends] = {}
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -150,39 +130,31 @@ class Sending:
         self._options = settings.broker
         self._max_bytes = settings.store.max_message_size
         self._checks.configure(settings)
-        before = self._added
-        self._take(settings.broker)
-        if self._added != before:
+        hot, before = self.hot, self.hot.added
+        hot.configure(settings.broker, self._max_bytes, self._store_host)
+        if hot.added != before:
             for (_, queue_id, _), sends in self._counted.items():
-                sends.start = self._answer_start(queue_id)
-        # What was approved is looked at anew, the permission above all.
-        self._ready.clear()
+                sends.start = hot.answer_start(queue_id)
 
-    def _take(self, options: BrokerOptions) -> None:
-        """Make what is added to each message."""
-        self._waits = self._batcher.waits
-        self._added = {**region_of(options), "CLUSTER": options.broker_cluster_name}
-        self._added_bytes = properties.encode(self._added)
-        added_text = properties.to_text(self._added)
-        #: What follows properties that do not end with their separator, and that do.
-        self._added_after = "\x02" + added_text, added_text
-        self._reader.configure(self._added_bytes, self._waits)
-
-    def _answer_start(self, queue_id: int) -> bytes:
-        """The first part of the answers to sends to a queue."""
-        options = self._options
-        return send_answer_start(
-            options.region_id, options.trace_on, queue_id, self._store_host
-        )
+    @property
+    def hot_sends(self) -> int:
+        """How many requests went the hot way."""
+        return self.hot.taken
 
     def register(self, table: IResponderTable) -> None:
         """Answer sends on a port."""
         table.register(RequestCode.SEND_MESSAGE, self.respond)
         table.register(RequestCode.SEND_MESSAGE_V2, self.respond)
         table.register(RequestCode.SEND_BATCH_MESSAGE, self.respond)
-        run = self.hot_run if COMPILED else None
-        table.register_hot(RequestCode.SEND_MESSAGE_V2, self.hot, quick=True, run=run)
-        table.register_hot(RequestCode.SEND_BATCH_MESSAGE, self.hot)
+        hot, run = self.hot.take, self.hot.run
+        table.register_hot(RequestCode.SEND_MESSAGE_V2, hot, quick=True, run=run)
+        table.register_hot(RequestCode.SEND_BATCH_MESSAGE, hot)
+
+    def approved(self, topic: str, queue_id: int) -> QueueSends | None:
+        """The counts of a queue to which sends go the hot way; None: they do not."""
+        if self.hot.generation != self._topics.generation:
+            self._forget()
+        return self.hot.approved(topic, queue_id)
 
     def counters(self) -> list[QueueSends]:
         """What was sent, by queue and type of message."""
@@ -194,136 +166,13 @@ class Sending:
 
     # The hot way.
 
-    def hot_run(
-        self, connection: IConnection, data: bytes, start: int, most: int
-    ) -> tuple[int, int]:
-        """Take sends that came together, as long as they are ordinary: the compiled
-        form of L{hot}."""
-        if self._generation != self._topics.generation:
-            self._forget()
-        drafts = self._batcher.drafts
-        room = self._batcher.overload.room - len(drafts)
-        end = self._reader.take(connection, drafts, data, start, most, room)
-        self.hot_sends += self._reader.taken
-        return self._reader.taken, end
-
-    def _examine(self, own: str) -> tuple[int, bool] | None:
-        """Tag code and whether the sender waits, of ordinary properties; else None."""
-        head, _, rest = own.partition("UNIQ_KEY\x01")
-        code = ordinary_tag_code(own, head, rest.partition("\x02")[2])
-        if code is None or "__SHARDINGKEY\x01" in own:
-            return None
-        return code, wants_wait(own)
-
-    def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:
-        """Take a send that came as JSON if everything about it is ordinary."""
-        try:
-            call = read_send(header)
-        except NOT_READ:
-            return False
-        flag = call.flag
-        if flag & RESPONSE or not body:
-            return False
-        if self._generation != self._topics.generation:
-            self._forget()
-        fields = call.extFields
-        queues = self._ready.get(fields.b)
-        if queues is None:
-            return False
-        sends = queues.get(fields.e)
-        sys_flag = fields.f
-        if sends is None or sys_flag & _NOT_HOT_BITS:
-            return False
-        batcher = self._batcher
-        if len(batcher.drafts) >= batcher.overload.room and batcher.is_full():
-            return False
-        if fields.m:
-            return self._hot_batch(connection, call, body, sends)
-        own = fields.i
-        head, _, rest = own.partition("UNIQ_KEY\x01")
-        unique, _, tail = rest.partition("\x02")
-        if not unique or (head and head[-1] != "\x02"):
-            return False
-        if (
-            tail == self._tail
-            and "_" not in head
-            and "DELAY" not in head
-            and "TAGS\x01" not in head
-        ):
-            code = self._tail_code
-        else:
-            found = ordinary_tag_code(own, head, tail)
-            if found is None:
-                return False
-            code = found
-            if "__SHARDINGKEY\x01" in own:
-                sends = self._sends(fields.b, fields.e, FIFO)
-            elif "_" not in tail and "TAGS\x01" not in head:
-                self._tail, self._tail_code = tail, code
-        key = unique.encode()
-        self.hot_sends += 1
-        self._batcher.drafts.append(
-            Draft(
-                sends.queue,
-                body,
-                (own + self._added_after[own[-1] == "\x02"]).encode(),
-                fields.h,
-                sys_flag,
-                fields.g,
-                connection.peer_host,
-                fields.j,
-                code,
-                (
-                    None if flag & ONEWAY else connection,
-                    call.opaque,
-                    key if key.isalnum() else quoted(key),
-                    sends,
-                ),
-                None,
-                0,
-                not self._waits or wants_wait(own),
-            )
-        )
-        return True
-
-    def _hot_batch(
-        self, connection: IConnection, call: SendHeader, body: bytes, sends: QueueSends
-    ) -> bool:
-        text = call.extFields.i
-        if len(body) > self._max_bytes or SPECIAL.search(text) is not None:
-            return False
-        if "__SHARDINGKEY\x01" in text:
-            sends = self._sends(sends.topic, sends.queue.queue_id, FIFO)
-        own = text.encode()
-        try:
-            self._lmqs.check_batch(body)
-            parts = split(body, properties.joined(own, self._added_bytes))
-        except MessageIllegal:
-            return False
-        self.hot_sends += 1
-        fields = call.extFields
-        unique = properties.find(own, b"UNIQ_KEY")
-        answer = partial(
-            answer_batch,
-            self._batcher,
-            self._host_text,
-            None if call.flag & ONEWAY else connection,
-            call.opaque,
-            None if unique is None else quoted(unique),
-            sends,
-        )
-        self._batcher.drafts.append(
-            self._batch_draft(connection, fields, own, parts, sends, answer)
-        )
-        return True
-
     def _forget(self) -> None:
         """Approve queues of topics that changed anew; drop counts of topics gone."""
-        changed = self._topics.changed_since(self._generation)
-        self._generation = self._topics.generation
-        for name in self._ready.copy() if changed is None else changed:
-            self._ready.pop(name, None)
-            self._reader.forget(name)
+        hot = self.hot
+        changed = self._topics.changed_since(hot.generation)
+        hot.generation = self._topics.generation
+        for name in hot.topics() if changed is None else changed:
+            hot.forget(name)
         config = self._topics.config
         if changed is None or None in map(config, changed):
             for key in [key for key in self._counted if config(key[0]) is None]:
@@ -354,14 +203,14 @@ class Sending:
         done: Deferred[Command | None] = Deferred()
         if fields.f & INNER_BATCH:
             self._checks.check_batch(fields, own, request.body)
-            own.update(self._added)
+            own.update(self.hot.added)
             draft = inner_batch(connection, fields, own, request.body, sends.queue)
         elif fields.m:
             draft = self._batch(connection, fields, config, own, request.body, sends)
         else:
             self._checks.check_properties(fields, config, own)
             unique = own.get("UNIQ_KEY") or self._unique_keys.make()
-            own.update(self._added, UNIQ_KEY=unique)
+            own.update(self.hot.added, UNIQ_KEY=unique)
             half = is_half(fields, own)
             if half:
                 self._lmqs.named(own, fields.b)
@@ -394,11 +243,9 @@ class Sending:
 
     def _approve(self, topic: str, queue_id: int) -> None:
         """Let the hot way take sends to that queue, until the topics change."""
-        if self._generation != self._topics.generation:
+        if self.hot.generation != self._topics.generation:
             self._forget()
-        sends = self._sends(topic, queue_id, NORMAL)
-        self._ready.setdefault(topic, {})[queue_id] = sends
-        self._reader.approve(topic, queue_id, sends.queue, sends)
+        self.hot.approve(topic, queue_id, self._sends(topic, queue_id, NORMAL))
 
     def _answer(
         self,
@@ -420,8 +267,8 @@ class Sending:
         sends.count(together, draft.end - draft.position)
         ids = [offset_id(self._store_host, position) for position in positions]
         ext = {
-            "MSG_REGION": self._added["MSG_REGION"],
-            "TRACE_ON": self._added["TRACE_ON"],
+            "MSG_REGION": self.hot.added["MSG_REGION"],
+            "TRACE_ON": self.hot.added["TRACE_ON"],
             "msgId": ",".join(ids),
             "queueId": str(queue_id),
             "queueOffset": str(draft.queue_offset),
@@ -452,35 +299,11 @@ class Sending:
         """The draft of a batch."""
         self._checks.check_batch(fields, own, body)
         self._lmqs.check_batch(body)
-        for name in self._added:
+        for name in self.hot.added:
             own.pop(name, None)
         text = properties.encode(own)
-        parts = split(body, properties.joined(text, self._added_bytes))
-        return self._batch_draft(connection, fields, text, parts, sends, None)
-
-    def _batch_draft(
-        self,
-        connection: IConnection,
-        fields: SendFields,
-        own: bytes,
-        parts: list[Part],
-        sends: QueueSends,
-        context: object,
-    ) -> Draft:
-        return Draft(
-            sends.queue,
-            b"",
-            b"",
-            fields.h,
-            fields.f & ~_HOST_BITS,
-            fields.g,
-            connection.peer_host,
-            fields.j,
-            0,
-            context,
-            parts,
-            wait=wants_wait(own.decode("utf-8", "replace")),
-        )
+        parts = split(body, properties.joined(text, self.hot.added_bytes))
+        return batch_draft(connection, fields, text, parts, sends, None)
 
     def _sends(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
         """The counters and the template of one queue and type of message."""
@@ -488,7 +311,7 @@ class Sending:
         sends = self._counted.get(key)
         queue = self._store.queue(topic, queue_id)
         if sends is None or sends.queue is not queue:
-            start = self._answer_start(queue_id)
+            start = self.hot.answer_start(queue_id)
             is_system = self._topics.is_system(topic)
             fresh = QueueSends(queue, topic, message_type, start, is_system)
             if sends is not None:

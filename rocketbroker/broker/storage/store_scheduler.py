@@ -174,6 +174,12 @@ class StoreScheduler:
         self._replicate()
         self.dispatch_later(RECEIVED_SECONDS)
 
+    def appended_elsewhere(self) -> None:
+        """Another process has appended, and has waited for others already before it has
+        told of it: the same, at once."""
+        self._replicate()
+        self.dispatch_later(0.0)
+
     def dispatch_later(self, seconds: float = DISPATCH_SECONDS) -> None:
         """Dispatch soon, together with what comes until then."""
         if self._soon is None and not self._stopped:

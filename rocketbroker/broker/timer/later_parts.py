@@ -17,7 +17,8 @@ from rocketbroker.broker.messages.timer_messages import TimerMessages
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.schedule_service import ScheduleService
-from rocketbroker.broker.send.append_batcher import AppendBatcher, QueueSends
+from rocketbroker.broker.send.append_batcher import AppendBatcher
+from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.timer.outlet import StoreOutlet

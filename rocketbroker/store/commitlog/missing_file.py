@@ -67,5 +67,11 @@ class MissingFile:
         """Nobody else has it."""
         return True
 
+    def lock_alone(self) -> None:
+        """Nobody else has it."""
+
+    def unlock(self) -> None:
+        """Nobody waits for it."""
+
     def close(self) -> None:
         """Nothing is open."""

@@ -22,7 +22,7 @@ from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.commitlog.segments import ALLOCATION, Segments
-from rocketbroker.store.shared_positions import PUBLISHED, SharedPositions
+from rocketbroker.store.shared_positions import PUBLISHED, Positions
 
 #: So close to where others append nothing is reserved: they may get there before. Where
 #: a file system cannot reserve blocks, the C library reads a byte of each and writes it
@@ -39,8 +39,16 @@ class Preallocation:
     """Makes room ahead of the writer."""
 
     def __init__(
-        self, segments: Segments, positions: SharedPositions, options: StoreOptions
+        self,
+        segments: Segments,
+        positions: Positions,
+        options: StoreOptions,
+        elsewhere: bool = False,
     ) -> None:
+        """
+        @param elsewhere: whether another process makes room, and this one does nothing.
+        """
+        self._elsewhere = elsewhere
         self._segments = segments
         self._positions = positions
         self.configure(options)
@@ -71,6 +79,8 @@ class Preallocation:
         @return: whether there was anything to do.
         @raise OSError: there is no room in the last segment, or for the next.
         """
+        if self._elsewhere:
+            return False
         position = self._positions.view[PUBLISHED]
         wanted = position + ALLOCATION
         segment = self._segments.all[-1]

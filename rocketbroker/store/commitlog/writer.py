@@ -5,8 +5,8 @@ which they came.
 An append has four steps, and each is a function: the drafts are complete when they come
 (parse); under the append lock each is given its place and queue offset (reserve); the
 records are encoded and written, one C{pwrite} for each segment touched (fill); and one
-word makes them exist (publish). Filling outside of the append lock, with several
-processes, is then a change of L{CommitLog.append} alone.
+word makes them exist (publish). Other processes may append to the same log, under the
+same lock (L{rocketbroker.store.sharing}).
 
 An append that fails is undone under the same lock: next offsets go back, zeros take the
 place of bytes that were written, and the published position has not moved.
@@ -21,7 +21,6 @@ import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from threading import Lock
 from typing import Final, final
 
 from rocketbroker.codec.drafts import encode as encode_natively
@@ -29,6 +28,7 @@ from rocketbroker.codec.drafts import reserve
 from rocketbroker.codec.form import COMPILED
 from rocketbroker.files.blocks import is_bad
 from rocketbroker.records.record_head import MAGIC_BLANK
+from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
 from rocketbroker.store.commitlog.encoder import (
     FILLER,
@@ -59,8 +59,9 @@ from rocketbroker.store.shared_positions import (
     APPENDING,
     DISPATCHED,
     NEXT,
+    OWNER_APPENDS,
     PUBLISHED,
-    SharedPositions,
+    Positions,
 )
 
 #: A record may be so much larger than the largest body (C{docs/facts/store.md} 4.1).
@@ -157,17 +158,19 @@ class CommitLog:
     def __init__(
         self,
         segments: Segments,
-        positions: SharedPositions,
+        positions: Positions,
         flags: RunningFlags,
-        append_lock: Lock,
+        append_lock: AppendLock,
         wall_ms: Callable[[], int],
         store_host: bytes,
         max_body: int,
         preallocation: Preallocation,
         append_crc: bool = False,
+        mark: int = OWNER_APPENDS,
     ) -> None:
         """
         @param append_crc: whether each record ends with a CRC of its own.
+        @param mark: what the word APPENDING is while this process appends.
         """
         assert len(store_host) in (HOST_V4, HOST_V6), store_host
         self.segments = segments
@@ -178,6 +181,7 @@ class CommitLog:
         self.appended_bytes = 0
         self.published_ms = 0
         self._positions = positions
+        self._mark = mark
         self._flags = flags
         self.append_lock = append_lock
         self._wall_ms = wall_ms
@@ -238,7 +242,7 @@ class CommitLog:
         run = Run(segment, position)
         runs = [run]
         max_body, max_record = self._max_body, self._max_record
-        view[APPENDING] = 1
+        view[APPENDING] = self._mark
         # Messages of batches beyond the first of each.
         self._in_batches = 0
         if COMPILED:
@@ -386,9 +390,9 @@ class CommitLog:
                 if type(draft.parts) is Placed:
                     retreat(draft.parts)
             self._fail(run.drafts, status)
-        view[APPENDING] = 0
         for run in runs:
             self.cut_behind(run.segment)
+        view[APPENDING] = 0
 
     def _leave_bad_block(self) -> None:
         """Go on with the next segment, if the log ends in a block that the disk cannot

@@ -34,7 +34,7 @@ from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.extension import Extension
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.interfaces import IQueue
-from rocketbroker.store.shared_positions import MAX, MIN, NEXT, SharedPositions
+from rocketbroker.store.shared_positions import MAX, MIN, NEXT, Positions
 
 #: No topic may be longer (C{docs/facts/store.md} 3.7).
 MAX_TOPIC: Final = 255
@@ -100,7 +100,8 @@ class Queue:
         self,
         topic: str,
         queue_id: int,
-        positions: SharedPositions,
+        positions: Positions,
+        slot: int,
         files: QueueFiles,
         store_host_v6: bool,
         allow_v2: bool,
@@ -112,7 +113,7 @@ class Queue:
         self.queue_id = queue_id
         self.positions = positions
         is_named = is_usable(topic)
-        self.slot = positions.add_queue(topic if is_named else "", queue_id)
+        self.slot = slot
         self.files = files
         self.batch: BatchUnits | None = None
         self.extension: Extension | None = None

@@ -138,6 +138,7 @@ class QueueTable:
                 topic,
                 queue_id,
                 self._positions,
+                self._positions.add_queue(topic if is_usable(topic) else "", queue_id),
                 QueueFiles(
                     self._open_files,
                     folder,

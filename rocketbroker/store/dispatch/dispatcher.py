@@ -2,8 +2,9 @@
 """The dispatcher: adds the entries of new records in the log to the consume queues.
 
 The appends of this process are remembered as hints, so that nothing is read again; the
-log is read only for records from before the start, and when the dispatch has fallen so
-far behind that hints were not kept. A step writes once for each queue.
+log is read only for records from before the start, for those of other processes, and
+when the dispatch has fallen so far behind that hints were not kept. A step writes once
+for each queue.
 
 In the queues of the topic of delayed messages the tag code is the time of delivery: the
 store time and the delay of the level in the properties.
@@ -20,13 +21,14 @@ from typing import Final, final
 
 from rocketbroker.codec.drafts import enter
 from rocketbroker.codec.form import COMPILED
+from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_of
-from rocketbroker.store.commitlog.received import Received, heads_of
+from rocketbroker.store.commitlog.received import Received, heads_of, whole_records
 from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Scan, tag_code_of
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
@@ -52,6 +54,9 @@ UNKNOWN_LEVEL_MS: Final = 1000
 #: The last time that an entry can hold; a corrupt store time may be near it.
 LAST_MS: Final = (1 << 63) - 1
 
+#: So much of the log is read again at once: some thousand records of other processes.
+REREAD_BYTES: Final = 512 << 10
+
 #: So many entries a start collects before they are written.
 ENTRY_BATCH_SIZE: Final = 200_000
 
@@ -63,6 +68,7 @@ class Dispatcher:
     """Enters published records into their queues.
 
     @ivar extends: whether entries get a unit in their queue's extension.
+    @ivar rereads: whether other processes append, whose records are read from the log.
     @ivar multi_dispatch: whether messages get entries in LMQs.
     @ivar bit_maps: gives the bit maps of these units, if a plug-in does.
     @ivar dispatched_ms: the store time of the last record entered.
@@ -103,6 +109,7 @@ class Dispatcher:
         self._touched: list[Queue] = []
         self._known: dict[tuple[bytes, int], Queue] = {}
         self.extends = False
+        self.rereads = False
         self.multi_dispatch = False
         self.bit_maps: BitMaps | None = None
         self.dispatched_ms = 0
@@ -125,6 +132,8 @@ class Dispatcher:
         while hints and hints[0].start < position:
             # The log was read that far, when hints were missing.
             hints.popleft()
+        if self.rereads and not self.extends:
+            self._reread(position, limit)
         dispatched_ms = self.dispatched_ms
         count = 0
         used = 0
@@ -161,6 +170,26 @@ class Dispatcher:
         self.dispatched_ms = dispatched_ms
         self._positions.view[DISPATCHED] = position
         return arrivals
+
+    def _reread(self, position: int, limit: int) -> None:
+        """Make a hint of records that another process has appended at a position, if
+        there are any: as of those of a master, for which it is made, too."""
+        hints, segments = self._log.hints, self._log.segments
+        end = min(limit, hints[0].start) if hints else limit
+        segment = segments.find(position)
+        if position >= end or segment is None:
+            return
+        size = min(end - position, REREAD_BYTES)
+        try:
+            data = segments.read(position, size, cold=False)
+            received = whole_records(data, position, segment.end)
+        except (OSError, StoreError):
+            # Whatever it is, it is looked at again, and reported.
+            return
+        if received.size:
+            ms = received.runs[-1].store_ms if received.runs else self.dispatched_ms
+            end = position + received.size
+            hints.appendleft(Hint(position, end, ms, [], received))
 
     def _take(self, received: Received) -> None:
         """Collect records of a master."""

@@ -81,7 +81,7 @@ class Cleaner:
         table: QueueTable,
         index: Index,
         positions: SharedPositions,
-        append_lock: Lock,
+        threads: Lock,
         space: DiskUsage,
         wall_ms: Callable[[], int],
         hour_of: Callable[[int], int],
@@ -98,7 +98,7 @@ class Cleaner:
         self._table = table
         self._index = index
         self._positions = positions
-        self._append_lock = append_lock
+        self._threads = threads
         self._space = space
         self._wall_ms = wall_ms
         self._hour_of = hour_of
@@ -237,18 +237,18 @@ class Cleaner:
     def _begin(self, queue: Queue, lowest: int) -> int:
         """Let a queue begin where the log does.
 
-        Searched twice: without the append lock, so that entries are read from the disk
-        before it is held, and then with it, so that no dispatch runs meanwhile.
+        Searched twice: without the lock of threads, so that entries are read from the
+        disk before it is held, and then with it, so that no dispatch runs meanwhile.
 
         @return: how many files were removed.
         """
         if not queue.begins_before(lowest):
             return 0
-        self._append_lock.acquire()
+        self._threads.acquire()
         try:
             return queue.begin_with(lowest)
         finally:
-            self._append_lock.release()
+            self._threads.release()
 
 
 classImplements(Cleaner, ICleaner)

@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.send.append_batcher import SIZE_BOUNDS, QueueSends
+from rocketbroker.broker.send.send_answers import SIZE_BOUNDS, QueueSends
 from rocketbroker.errors import SystemBusy
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.testing.connections import RecordedConnection

@@ -45,7 +45,8 @@ class QueueCase(SynchronousTestCase):
         """A handle over what is on the disk."""
         files = QueueFiles(OpenFiles(self.disk), FOLDER, SIZE)
         QueueLoading(OpenFiles(self.disk), True, self.fail).load([([files], 20)])
-        return Queue("T", 0, self.positions, files, False, True)
+        slot = self.positions.add_queue("T", 0)
+        return Queue("T", 0, self.positions, slot, files, False, True)
 
     def enter(self, offset: int, *numbers: int) -> None:
         """Enter entries."""

@@ -1,0 +1,111 @@
+# -*- test-case-name: tests.store.sharing.test_sharing -*-
+"""Sharing a store with other processes, as its owner does it.
+
+On a disk so full that there is no room for the lock's file nobody can join; the owner
+goes on alone.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import final
+
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.append_lock import AppendLock
+from rocketbroker.store.commitlog.segments import Segments
+from rocketbroker.store.commitlog.writer import CommitLog
+from rocketbroker.store.disk_usage import NO_ROOM
+from rocketbroker.store.shared_positions import VERSION, SharedPositions
+from rocketbroker.store.sharing.append_lock import SharedAppendLock, take_over
+
+
+@final
+class Sharing:
+    """The append lock of a store, and what other processes may do.
+
+    @ivar threads: excludes the threads of this process.
+    @ivar append_lock: excludes the other processes, too.
+    """
+
+    def __init__(self, files: IFiles, root: str, is_wanted: bool) -> None:
+        """
+        @param is_wanted: whether others may join.
+        """
+        self.threads = Lock()
+        self.append_lock: AppendLock = self.threads
+        self._files = files
+        self._root = root
+        self._is_wanted = is_wanted
+        self._shared: SharedAppendLock | None = None
+        self._positions: SharedPositions | None = None
+        self._log: CommitLog | None = None
+
+    def begin(self) -> SharedPositions:
+        """I{Blocking.} Shut out those that have joined under an owner that died; then
+        make shared positions and lock, by which nobody may append yet.
+
+        @raise OSError: the disk refused.
+        """
+        files, root = self._files, self._root
+        take_over(files, root)
+        self._positions = positions = SharedPositions(files, root)
+        if self._is_wanted:
+            try:
+                shared = SharedAppendLock(self.threads, files, root, positions)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    positions.remove()
+                    raise
+            else:
+                self.append_lock = self._shared = shared
+        return positions
+
+    def attach(self, log: CommitLog, segments: Segments) -> None:
+        """Set the log that others will append to."""
+        self._log = log
+        if self._shared is not None:
+            self._shared.mend_in(segments)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether others can append."""
+        positions = self._positions
+        return (
+            self._shared is not None and positions is not None and positions.is_shared
+        )
+
+    @property
+    def mended(self) -> int:
+        """How many appends of processes that died were undone."""
+        return self._shared.mended if self._shared is not None else 0
+
+    def let_append(self, version: int) -> None:
+        """Let others append by this version of what they were told, and by no other.
+
+        @param version: another one than all before; 0: they may append nothing.
+        """
+        assert self._positions is not None
+        self._positions.view[VERSION] = version if self.is_on else 0
+
+    def appended(self, messages: int, size: int, store_ms: int) -> None:
+        """Count messages that others have appended."""
+        log = self._log
+        assert log is not None
+        log.appended_messages += messages
+        log.appended_bytes += size
+        log.published_ms = max(log.published_ms, store_ms)
+
+    def mend(self) -> None:
+        """Undo what another process has left that died in an append."""
+        with self.append_lock:
+            pass
+
+    def end(self) -> None:
+        """Let nobody append any more."""
+        shared = self._shared
+        if shared is not None:
+            with shared:
+                self.let_append(0)
+            self._shared = None
+            self.append_lock = self.threads
+            shared.remove()

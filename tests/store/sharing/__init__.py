@@ -1,0 +1,1 @@
+"""One store and several processes that append to it."""
