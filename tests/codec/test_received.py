@@ -7,13 +7,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.codec.received import ReceivedRun, take_ordinary
-from rocketbroker.records.record import encode
 from rocketbroker.store.commitlog import received
 from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.scanner import MAX_OFFSET, tag_code_of
-from tests.store.stores import BORN_HOST, BORN_HOST_V6, START_MS, STORE_HOST
-
-START = 4096
+from tests.store.stores import BORN_HOST_V6, START, START_MS, joined
 
 _CHANGES = st.fixed_dictionaries(
     {},
@@ -64,29 +61,9 @@ class ReceivedTests(SynchronousTestCase):
         self.assertEqual(figures(runs), figures(plain.runs))
         return plain.count
 
-    def joined(self, *changes: dict[str, object]) -> bytes:
-        """Records one after the other, in queue 0 of T unless told otherwise."""
-        data = b""
-        for number, each in enumerate(changes):
-            words: dict[str, object] = {
-                "topic": b"T",
-                "body": b"body",
-                "properties": b"TAGS\x01a\x02",
-                "queue_id": 0,
-                "queue_offset": number,
-                "position": START + len(data),
-                "born_ms": START_MS,
-                "born_host": BORN_HOST,
-                "store_ms": START_MS,
-                "store_host": STORE_HOST,
-                **each,
-            }
-            data += encode(**words)  # type: ignore[arg-type]  # tests name real ones
-        return data
-
     def test_all(self) -> None:
         """Ordinary records are all taken, in as few runs as there can be."""
-        data = self.joined({}, {}, {"topic": b"U", "queue_offset": 7}, {})
+        data = joined({}, {}, {"topic": b"U", "queue_offset": 7}, {})
         self.assertEqual(self.check(data), 4)
         runs: list[ReceivedRun] = []
         take_ordinary(data, 0, START, MAX_OFFSET, runs, tag_code_of)
@@ -95,7 +72,7 @@ class ReceivedTests(SynchronousTestCase):
     @given(st.lists(_CHANGES, max_size=6), st.integers(0, 80), st.integers(0, 255))
     def test_same(self, changes: list[dict[str, object]], cut: int, byte: int) -> None:
         """So it is with any records, cut off anywhere, and with a wrong byte."""
-        data = self.joined(*changes)
+        data = joined(*changes)
         self.check(data[: len(data) - cut])
         if data:
             at = cut * 7919 % len(data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
@@ -9,7 +11,7 @@ from rocketbroker.records import batches
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.queueunits import BATCH_SIZE
-from rocketbroker.records.record import decode_all
+from rocketbroker.records.record import decode_all, encode
 from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore, Placed
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -183,3 +185,29 @@ def placed(store: IStore, queue: IQueue) -> dict[int, bytes]:
         assert result.next_offset > offset
         offset = result.next_offset
     return found
+
+
+#: Where in the log the records of L{joined} are.
+START = 4096
+
+
+def joined(*records: Mapping[str, object]) -> bytes:
+    """Records one after the other, where each says that it stands; the next in queue 0
+    of T, of one time, unless told otherwise."""
+    data = b""
+    for number, changes in enumerate(records):
+        words: dict[str, object] = {
+            "topic": b"T",
+            "body": b"body",
+            "properties": b"TAGS\x01a\x02",
+            "queue_id": 0,
+            "queue_offset": number,
+            "position": START + len(data),
+            "born_ms": START_MS,
+            "born_host": BORN_HOST,
+            "store_ms": START_MS,
+            "store_host": STORE_HOST,
+            **changes,
+        }
+        data += encode(**words)  # type: ignore[arg-type]  # tests name real ones
+    return data

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY
-from rocketbroker.records.record import encode
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from rocketbroker.store.commitlog.received import Received, heads_of, whole_records
@@ -20,33 +17,10 @@ from rocketbroker.store.commitlog.scanner import (
     parse,
     tag_code_of,
 )
-from tests.store.stores import BORN_HOST, BORN_HOST_V6, START_MS, STORE_HOST
+from tests.store.stores import BORN_HOST_V6, START, joined
 
-#: Where in the log the records are, and where their segment ends.
-START = 4096
+#: Where their segment ends.
 END = 1 << 20
-
-
-def joined(*records: Mapping[str, object]) -> bytes:
-    """Records one after the other, where each says that it stands; the next in queue 0
-    of T, of one time, unless told otherwise."""
-    data = b""
-    for number, changes in enumerate(records):
-        words: dict[str, object] = {
-            "topic": b"T",
-            "body": b"body",
-            "properties": b"TAGS\x01a\x02",
-            "queue_id": 0,
-            "queue_offset": number,
-            "position": START + len(data),
-            "born_ms": START_MS,
-            "born_host": BORN_HOST,
-            "store_ms": START_MS,
-            "store_host": STORE_HOST,
-            **changes,
-        }
-        data += encode(**words)  # type: ignore[arg-type]  # tests name real ones
-    return data
 
 
 def exact(data: bytes) -> list[RecordHead]:
