@@ -191,9 +191,12 @@ def placed(store: IStore, queue: IQueue) -> dict[int, bytes]:
 START = 4096
 
 
-def joined(*records: Mapping[str, object]) -> bytes:
+def joined(*records: Mapping[str, object], step_ms: int = 0) -> bytes:
     """Records one after the other, where each says that it stands; the next in queue 0
-    of T, of one time, unless told otherwise."""
+    of T unless told otherwise.
+
+    @param step_ms: how much later each was stored than the one before.
+    """
     data = b""
     for number, changes in enumerate(records):
         words: dict[str, object] = {
@@ -205,7 +208,7 @@ def joined(*records: Mapping[str, object]) -> bytes:
             "position": START + len(data),
             "born_ms": START_MS,
             "born_host": BORN_HOST,
-            "store_ms": START_MS,
+            "store_ms": START_MS + number * step_ms,
             "store_host": STORE_HOST,
             **changes,
         }

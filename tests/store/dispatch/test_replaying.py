@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.records.record import encode
 from rocketbroker.records.sysflags import (
     INNER_BATCH,
     TRANSACTION_COMMIT,
@@ -17,39 +18,12 @@ from rocketbroker.store.commitlog.ordinary import QueueRun, collect
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse, tag_code_of
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.dispatch.replaying import replay
-from tests.store.stores import (
-    BORN_HOST,
-    BORN_HOST_V6,
-    START_MS,
-    STORE_HOST,
-    with_batches,
-)
+from tests.store.stores import BORN_HOST_V6, START, START_MS, joined, with_batches
 
-#: Where in the log the records are.
-START = 4096
+#: Records, each a millisecond after the one before.
+spaced = partial(joined, step_ms=1)
+
 CODES = {b"a": tag_code("a"), b"bb": tag_code("bb")}
-
-
-def joined(*records: dict[str, object]) -> bytes:
-    """Records one after the other, where each says that it stands; queue 0 of T, and
-    the next offset there, unless told otherwise."""
-    data = b""
-    for number, changes in enumerate(records):
-        words: dict[str, object] = {
-            "topic": b"T",
-            "body": b"body",
-            "properties": b"TAGS\x01a\x02",
-            "queue_id": 0,
-            "queue_offset": number,
-            "position": START + len(data),
-            "born_ms": START_MS,
-            "born_host": BORN_HOST,
-            "store_ms": START_MS + number,
-            "store_host": STORE_HOST,
-            **changes,
-        }
-        data += encode(**words)  # type: ignore[arg-type]  # tests name real ones
-    return data
 
 
 class ReplayTests(SynchronousTestCase):
@@ -83,7 +57,7 @@ class ReplayTests(SynchronousTestCase):
     def test_taken(self) -> None:
         """Records that are next in their queues are taken, but for the last: whether
         that one is whole depends on what follows."""
-        data = joined(
+        data = spaced(
             {},
             {"queue_id": 1, "queue_offset": 0, "body": b"", "properties": b""},
             {
@@ -105,7 +79,7 @@ class ReplayTests(SynchronousTestCase):
 
     def test_continued(self) -> None:
         """What is pending is continued."""
-        data = joined({}, {}, {}, {})
+        data = spaced({}, {}, {}, {})
         whole = self.replay(data)[0]
         self.forget()
         two = data[: 2 * 103 + 88]
@@ -150,7 +124,7 @@ class ReplayTests(SynchronousTestCase):
         for first in shapes:
             for second in shapes:
                 self.forget()
-                data = joined(
+                data = spaced(
                     {"properties": first},
                     {"properties": second},
                     {"properties": first},
@@ -167,7 +141,7 @@ class ReplayTests(SynchronousTestCase):
         records: list[dict[str, object]] = [
             {"properties": b"k\x01v\x02TAGS\x01" + name} for name in names
         ]
-        data = joined(*records, {})
+        data = spaced(*records, {})
         self.assertEqual(self.replay(data)[1], 3)
         self.assertEqual(self.entries(), self.exact(data)[:3])
 
@@ -182,7 +156,7 @@ class ReplayTests(SynchronousTestCase):
             "queue_offset": 0,
             "properties": b"b",
         }
-        data = joined(tail, other, {"queue_offset": 1})
+        data = spaced(tail, other, {"queue_offset": 1})
         self.assertIn(b"\x02TAGS\x01a\x00\x01b", data[-250:-103])
         self.assertEqual(self.replay(data)[1], 2)
         codes = [code for _, _, code in self.entries()]
@@ -196,7 +170,7 @@ class ReplayTests(SynchronousTestCase):
             (b"k\x01v\x02TAGS\x01a\x02", b"k\x01v\x02xTAGS\x01a\x02"),
         ):
             self.forget()
-            data = joined({"properties": first}, {"properties": second}, {})
+            data = spaced({"properties": first}, {"properties": second}, {})
             self.assertEqual(self.replay(data)[1], 1)
 
     def test_ownCRC(self) -> None:
@@ -206,7 +180,7 @@ class ReplayTests(SynchronousTestCase):
             "properties": b"k\x01v\x02TAGS\x01a\x02",
             "append_crc": True,
         }
-        data = joined(words, words, words, {})
+        data = spaced(words, words, words, {})
         size = (len(data) - 103) // 3
         changed = data[: 2 * size] + data[2 * size :].replace(b"v\x02T", b"w\x02T")
         copied = data[: 3 * size - 20] + data[2 * size - 20 : 2 * size]
@@ -241,21 +215,21 @@ class ReplayTests(SynchronousTestCase):
         )
         for changes in unusual:
             self.forget()
-            at, count, _ = self.replay(joined({}, changes, {}, {}))
+            at, count, _ = self.replay(spaced({}, changes, {}, {}))
             self.assertEqual((at, count), (103, 1), changes)
 
     def test_version2(self) -> None:
         """Records of version 2 are not ordinary, nor is one that they follow."""
         long = b"x" * 128
         self.known[long, 0] = self.known[b"T", 0]
-        self.assertEqual(self.replay(joined({"topic": long}, {}, {})), (0, 0, 0))
-        data = joined({}, {}, {"topic": long}, {})
+        self.assertEqual(self.replay(spaced({"topic": long}, {}, {})), (0, 0, 0))
+        data = spaced({}, {}, {"topic": long}, {})
         self.assertEqual(self.replay(data)[:2], (103, 1))
 
     def test_enteredAlready(self) -> None:
         """What stands in its queue, or belongs to a topic of that name that was
         deleted, is left."""
-        data = joined({}, {})
+        data = spaced({}, {})
         queue = self.known[b"T", 0]
         queue.from_position = START + 1
         self.assertEqual(self.replay(data), (0, 0, 0))
@@ -265,7 +239,7 @@ class ReplayTests(SynchronousTestCase):
 
     def test_crc(self) -> None:
         """A changed body is noticed unless the check is switched off."""
-        data = joined({}, {}, {})
+        data = spaced({}, {}, {})
         changed = data[:191] + b"X" + data[192:]
         self.assertEqual(self.replay(changed)[:2], (103, 1))
         self.forget()
@@ -273,7 +247,7 @@ class ReplayTests(SynchronousTestCase):
 
     def test_anyByte(self) -> None:
         """Whatever byte is another, nothing is taken but what the exact way finds."""
-        data = joined(
+        data = spaced(
             {},
             {"queue_id": 1, "queue_offset": 0, "properties": b""},
             {"queue_offset": 1, "body": b"", "properties": b"k\x01v\x02TAGS\x01bb"},
@@ -292,7 +266,7 @@ class ReplayTests(SynchronousTestCase):
     def test_cutAnywhere(self) -> None:
         """Of a piece that ends anywhere, what is whole and followed by another head
         is taken."""
-        data = joined({}, {}, {}, {})
+        data = spaced({}, {}, {}, {})
         for size in range(len(data)):
             self.forget()
             whole = max(0, size - 88) // 103
