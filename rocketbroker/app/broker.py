@@ -9,7 +9,6 @@ Flags and settings: C{docs/facts/broker.md 1}.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final, TypeVar, final
 
@@ -22,7 +21,7 @@ from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
 from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
 from rocketbroker.app.plugins import followers_of, wrapped
-from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
@@ -82,11 +81,6 @@ IMPORTANT: Final = frozenset(
         "aclEnable",
     }
 )
-
-
-def wall_ms() -> int:
-    """The time of day in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class Options(ServerOptions):

@@ -8,6 +8,7 @@ import gc
 import os
 import resource
 import sys
+import time
 from typing import Any, Final, final
 
 from twisted.internet.defer import Deferred
@@ -30,6 +31,11 @@ FREED_BYTES: Final = 2 << 20
 def keep_freed_memory() -> None:
     """Let the allocator keep what a turn frees for the next one."""
     bytearray(FREED_BYTES)
+
+
+def wall_ms() -> int:
+    """The time of day in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 @final

@@ -36,7 +36,7 @@ from twisted.logger import (
 from twisted.python.failure import Failure
 
 from rocketbroker.app.logs import json_line
-from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.files.disk import Disk
 from rocketbroker.workers.worker import Worker
 from rocketbroker.workers.workers import Spawn, WorkerProcess
@@ -173,11 +173,6 @@ class ProcessUsage:
                 return int(file.read().split()[1]) * resource.getpagesize()
         except OSError:
             return 0
-
-
-def wall_ms() -> int:
-    """The time of day in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def set_name(number: int) -> None:
