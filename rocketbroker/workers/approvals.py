@@ -96,7 +96,6 @@ class Approvals:
             not self._stopped
             and self._sharing.is_on
             and broker.services.role is Role.MASTER
-            and not settings.store.is_slave
             and not settings.store.enable_lmq
             and not settings.broker.acl_enable
             and not broker.batcher.waits

@@ -11,6 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import batches
 from rocketbroker.remoting.hubconnection import HubConnection
+from rocketbroker.store.running_flags import DISK_FULL
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
 from tests.broker.rig import UNIQUE, send_ext
@@ -214,6 +216,7 @@ class ChangedTests(OwnSendsCase):
             {"flushDiskType": "SYNC_FLUSH"},
             {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "totalReplicas": "2"},
             {"enableLmq": "true"},
+            {"brokerRole": "SLAVE", "brokerId": "1"},
         ):
             r = self.rig(**changes)
             self.assertFalse(r.approvals.may_append(), changes)
@@ -222,6 +225,34 @@ class ChangedTests(OwnSendsCase):
             r.later()
             self.assertEqual(r.appended, 0)
             self.assertEqual(r.alive[0].table.hot, {})
+
+    def test_storeRefuses(self) -> None:
+        """While the store takes nothing, the owner says so."""
+        r = self.rig()
+        one, _ = self.known(r)
+        before = r.appended
+        r.store.flags.set(DISK_FULL, by="test")
+        # It is seen at the end of a turn of the owner's.
+        r.clients[1].sent(b"x", "Other")
+        self.assertNotEqual(one.sent(b"x").code, 0)
+        self.assertEqual(r.appended, before)
+        r.store.flags.set(DISK_FULL, on=False, by="test")
+        self.known(r)
+        self.assertGreater(r.appended, before)
+
+    def test_staticTopic(self) -> None:
+        """Sends to a static topic are the owner's: it knows their queues."""
+        r = self.rig()
+        one, _ = self.known(r)
+        before = r.appended
+        detail = TopicQueueMappingDetail(topic="T", bname="b", total_queues=1)
+        r.broker.mappings.details["T"] = detail
+        r.approvals.changed()
+        for _ in range(3):
+            one.sent(b"x")
+            r.later()
+        self.assertEqual(r.appended, before)
+        self.assertEqual(r.alive[0].own_sends._hot.topics(), [])
 
     def test_diskBehind(self) -> None:
         """While too much is not on the disk sends are relayed, and the owner decides
@@ -317,6 +348,42 @@ class KilledTests(OwnSendsCase):
 
 class OrderTests(OwnSendsCase):
     """The order of what a connection sends."""
+
+    def test_noRoom(self) -> None:
+        """What has no room in the segment is relayed, and so is what comes behind it,
+        though that has room, until it is stored."""
+        r = self.rig()
+        one, _ = self.known(r)
+        for _ in range(5):
+            one.sent(b"x" * 10_000)
+        before, worker = r.appended, r.alive[0]
+        for body in (b"l" * 20_000, b"small"):
+            one.send(body)
+            worker.hub.doRead()
+        self.assertEqual(r.appended, before)
+        r.step()
+        self.assertEqual(r.bodies()[-2:], [b"l" * 20_000, b"small"])
+
+    def test_ownerWaits(self) -> None:
+        """As long as the owner has not served what was relayed, nothing is appended
+        that comes behind it."""
+        r = self.rig()
+        one, _ = self.known(r)
+        link = r.workers.slots[0].link
+        assert link is not None
+        (sock,) = link.sockets.values()
+        assert sock.connection is not None
+        sock.connection.pause()
+        before = r.appended
+        special = f"UNIQ_KEY\x01{UNIQUE}\x02TRACE_ON\x01true\x02"
+        one.ask(SEND, send_ext(properties=special), b"first")
+        r.step()
+        one.send(b"second")
+        r.step()
+        self.assertEqual(r.appended, before)
+        sock.connection.go_on()
+        r.step()
+        self.assertEqual(r.bodies()[-2:], [b"first", b"second"])
 
     @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(

@@ -286,6 +286,20 @@ class RestartTests(TimerCase):
             self.pass_by(4)
             self.assertEqual(self.bodies(), [b"first", b"second"], seconds)
 
+    def test_setBack(self) -> None:
+        """A clock or a master that sets a start back before it has caught up: the
+        checkpoint goes back, too."""
+        self.send(2, b"once")
+        self.pass_by(1.5)
+        self.restart()
+        clock = self.timers.clock
+        begun = clock.kept
+        clock.read_ms -= 5000
+        clock.queue_offset = 0
+        clock.note()
+        wanted = begun._replace(read_ms=begun.read_ms - 5000, queue_offset=0)
+        self.assertEqual(clock.keep(clock.end), wanted)
+
     def test_stoppedEarly(self) -> None:
         """A stop before the next run has caught up after a kill."""
         self.send(2, b"once")
