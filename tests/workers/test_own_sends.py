@@ -233,7 +233,8 @@ class ChangedTests(OwnSendsCase):
         before = r.appended
         r.store.flags.set(DISK_FULL, by="test")
         # It is seen at the end of a turn of the owner's.
-        r.clients[1].sent(b"x", "Other")
+        r.clients[1].ask(SEND, send_ext(properties=DELAYED), b"x")
+        r.step()
         self.assertNotEqual(one.sent(b"x").code, 0)
         self.assertEqual(r.appended, before)
         r.store.flags.set(DISK_FULL, on=False, by="test")
@@ -373,15 +374,19 @@ class OrderTests(OwnSendsCase):
         assert link is not None
         (sock,) = link.sockets.values()
         assert sock.connection is not None
-        sock.connection.pause()
+        # Congested, say; the worker is not told yet.
+        sock.connection.halted = True
         before = r.appended
         special = f"UNIQ_KEY\x01{UNIQUE}\x02TRACE_ON\x01true\x02"
         one.ask(SEND, send_ext(properties=special), b"first")
-        r.step()
+        worker = r.alive[0]
+        worker.hub.turn()
+        r.hub.turn()
+        worker.hub.turn()
+        sock.connection.halted = False
         one.send(b"second")
-        r.step()
+        worker.hub.turn()
         self.assertEqual(r.appended, before)
-        sock.connection.go_on()
         r.step()
         self.assertEqual(r.bodies()[-2:], [b"first", b"second"])
 

@@ -293,11 +293,10 @@ class RestartTests(TimerCase):
         self.pass_by(1.5)
         self.restart()
         clock = self.timers.clock
-        begun = clock.kept
-        clock.read_ms -= 5000
+        read_ms = clock.read_ms = clock.kept.read_ms - 5000
         clock.queue_offset = 0
+        wanted = clock.kept._replace(read_ms=read_ms, queue_offset=0)
         clock.note()
-        wanted = begun._replace(read_ms=begun.read_ms - 5000, queue_offset=0)
         self.assertEqual(clock.keep(clock.end), wanted)
 
     def test_stoppedEarly(self) -> None:
