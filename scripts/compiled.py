@@ -1,4 +1,4 @@
-"""The compiled form of rocketbroker.codec: built in a copy of the checkout.
+"""The compiled form of the hot path: built in a copy of the checkout.
 
 Nothing compiled ever lies beside the sources of the checkout, where Python would prefer
 it to them, however old it is. C{scripts/wheel.py} makes a wheel of such a copy;
@@ -20,10 +20,23 @@ ROOT = Path(__file__).resolve().parent.parent
 #: What compiles; librt, whose words in bytes it makes, comes with it.
 COMPILER = ("mypy[mypyc] >= 2.4", "setuptools >= 77")
 
-#: The modules that are compiled, as one extension.
+#: The modules that are compiled, as one extension: the codec, and who calls it for each
+#: connection that is ready.
 MODULES = tuple(
-    f"rocketbroker/codec/{name}.py"
-    for name in ("batches", "drafts", "keys", "received", "scanning", "sends")
+    f"rocketbroker/{name}.py"
+    for name in (
+        "broker/send/hot_sends",
+        "codec/batches",
+        "codec/drafts",
+        "codec/keys",
+        "codec/received",
+        "codec/scanning",
+        "codec/sends",
+        "remoting/command_channel",
+        "remoting/cutting",
+        "remoting/hub",
+        "remoting/hubconnection",
+    )
 )
 
 #: What a copy needs; tests read the documents, too.
@@ -48,7 +61,7 @@ from setuptools import setup
 
 setup(
     ext_modules=mypycify(
-        ["--config-file=", "--strict", *{modules!r}],
+        ["--config-file=setup.cfg", "--strict", *{modules!r}],
         opt_level="3",
         group_name="rocketbroker_codec",
     )

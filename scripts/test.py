@@ -53,11 +53,11 @@ MAX_REASON = 30
 #: By this variable tests.heavy learns that the large forms are wanted.
 HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
 
-#: What runs on the compiled form, too: the codec, and what is done with it.
+#: What runs on the compiled form, too: what is compiled, and what is done with it.
 ON_BOTH_FORMS = (
     "tests.codec",
     "tests.wire.test_hot",
-    "tests.remoting.test_hub",
+    "tests.remoting",
     "tests.broker.send",
     "tests.store.commitlog.test_received",
     "tests.store.commitlog.test_writer",

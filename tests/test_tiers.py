@@ -122,7 +122,7 @@ TABLE: dict[str, set[str]] = {
     "store": {"codec", "records", "config", "files"},
     "storetools": {"store", "records", "config", "files"},
     "blocking": {"records", "wire", "routing", "config", "auth"},
-    "remoting": {"wire", "config", "auth"},
+    "remoting": {"codec", "wire", "config", "auth"},
     "nameserver": {"wire", "routing", "remoting", "config", "files", "auth"},
     "replication": {"records", "files", "wire", "store", "remoting", "config"},
     "controller": {"wire", "remoting", "config"},

@@ -1,18 +1,25 @@
 # -*- test-case-name: tests.codec.test_keys -*-
-"""The hashes of messages' keys for the index: compiled.
+"""The hashes of messages' keys for the index, and its entries: compiled.
 
 Java's C{String.hashCode} of topic, C{#} and key, character by character. Interpreted
 that costs 3 us a key; L{rocketbroker.store.index.keys} has the way of pure Python.
 
-C{docs/facts/store.md} 12.2 and 12.3.
+C{docs/facts/store.md} 12.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from rocketbroker.codec.scanning import is_word
-from rocketbroker.codec.words import i64, read_i32_be
+from rocketbroker.codec.words import (
+    BytesWriter,
+    i32,
+    i64,
+    read_i32_be,
+    write_i32_be,
+    write_i64_be,
+)
 
 _MARK: Final = 1
 _END: Final = 2
@@ -109,3 +116,53 @@ def add_hash(codes: list[int], prefix: i64, text: bytes, at: i64, end: i64) -> b
         code = -code & 0x7FFFFFFF
     codes.append(code)
     return True
+
+
+def enter(
+    codes: list[int],
+    positions: list[int],
+    seconds: list[int],
+    view: Any,
+    slots: i64,
+    first: i64,
+    is_little: bool,
+) -> tuple[bytes, int]:
+    """Enter keys into the slots of a file of the index, and make their entries.
+
+    @param positions: of the message of each.
+    @param seconds: from the file's begin time to the store time of each.
+    @param view: the slots, as numbers whose bytes stand as in the file.
+    @param slots: how many these are.
+    @param first: the number of the first entry.
+    @param is_little: whether this machine has the low byte of a number first.
+    @return: also how many keys are the first of their slot.
+    """
+    writer = BytesWriter()
+    fresh: i64 = 0
+    number = first
+    at: i64 = 0
+    count: i64 = len(codes)
+    while at < count:
+        code: i64 = codes[at]
+        slot = int(code % slots)
+        raw: i64 = view[slot]
+        before = swapped(raw) if is_little else raw
+        if before >= number:
+            # It cannot be right: the file is broken.
+            before = 0
+        view[slot] = int(swapped(number) if is_little else number)
+        write_i32_be(writer, i32(code))
+        write_i64_be(writer, positions[at])
+        write_i32_be(writer, i32(seconds[at]))
+        write_i32_be(writer, i32(before))
+        if before == 0:
+            fresh += 1
+        number += 1
+        at += 1
+    return writer.getvalue(), int(fresh)
+
+
+def swapped(number: i64) -> i64:
+    """A number of 32 bits without a sign, its bytes in the other order."""
+    high = (number & 0xFF) << 24 | (number & 0xFF00) << 8
+    return high | number >> 8 & 0xFF00 | number >> 24

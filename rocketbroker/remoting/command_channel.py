@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 from twisted.internet.defer import Deferred, fail
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
+from zope.interface import classImplements
 
+from rocketbroker.codec.words import mypyc_attr
 from rocketbroker.errors import (
     BrokerError,
     ConnectionLost,
@@ -65,7 +66,7 @@ def error_response(request: Command, error: BaseException) -> Command:
     return response_to(request, SystemFailure.code, words[:MAX_REMARK])
 
 
-@implementer(IConnection)
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CommandChannel(ABC):
     """The half of a connection that knows commands; the other half moves bytes.
 
@@ -91,7 +92,7 @@ class CommandChannel(ABC):
         "under_way",
     )
 
-    _log = Logger()
+    _log: ClassVar[Logger] = Logger()
 
     def __init__(self, group: ConnectionGroup, host: str, port: int) -> None:
         """
@@ -345,3 +346,6 @@ class CommandChannel(ABC):
         self.send(frame)
         elapsed = group.clock.seconds() - started
         group.table.answered(command.code, int(answer.code), elapsed)
+
+
+classImplements(CommandChannel, IConnection)

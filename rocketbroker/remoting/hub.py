@@ -68,7 +68,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from socket import socket
 from time import sleep
-from typing import Final, cast, final
+from typing import ClassVar, Final, cast, final
 
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
@@ -127,7 +127,7 @@ class Hub:
     @ivar turn_count: how many turns there were.
     """
 
-    _log = Logger()
+    _log: ClassVar[Logger] = Logger()
 
     def __init__(
         self,

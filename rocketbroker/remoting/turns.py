@@ -19,8 +19,8 @@ from rocketbroker.remoting.interfaces import ITurns
 
 #: What a turn may be spent on besides requests: the functions at its end (messages are
 #: appended there), and giving the kernel the answers.
-TURN_END: Final = "turn_end"
-ANSWERS: Final = "answers"
+TURN_END: Final[int | str] = "turn_end"
+ANSWERS: Final[int | str] = "answers"
 
 #: All timers that were due together, and results of threads: no turn of the hub.
 TIMERS: Final = "timers"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+import sys
+from itertools import chain
+
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.codec.keys import hashes_of
+from rocketbroker.codec.keys import enter, hashes_of
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.index.keys import MAX_KEYS, codes_of_one
 
@@ -59,3 +63,50 @@ class KeyTests(SynchronousTestCase):
             self.assertEqual(tuple(codes[at : at + count]), codes_of_one(prefix, own))
             at += count
         self.assertEqual(at, len(codes))
+
+
+class EnterTests(SynchronousTestCase):
+    """Keys enter the slots, and get entries."""
+
+    def slots(self, *numbers: int) -> memoryview:
+        """Slots with these numbers, as they stand in the file."""
+        return memoryview(bytearray(struct.pack(f">{len(numbers)}I", *numbers))).cast(
+            "I"
+        )
+
+    def entered(self, codes: list[int], view: memoryview) -> list[tuple[int, ...]]:
+        """Hash, position, seconds and number before, of the entries from 4 on."""
+        positions = [(1 << 40) + at for at in range(len(codes))]
+        seconds = [9 + at for at in range(len(codes))]
+        content, self.fresh = enter(
+            codes, positions, seconds, view, len(view), 4, sys.byteorder == "little"
+        )
+        found = list(struct.iter_unpack(">iqii", content))
+        self.assertEqual([each[1] for each in found], positions)
+        self.assertEqual([each[2] for each in found], seconds)
+        return found
+
+    def test_enter(self) -> None:
+        """A slot leads to the newest entry, and that to the one before."""
+        view = self.slots(0, 2, 0)
+        found = self.entered([0x7FFFFFFF, 4, 7, 3], view)
+        self.assertEqual(
+            [(each[0], each[3]) for each in found],
+            [(0x7FFFFFFF, 2), (4, 4), (7, 5), (3, 0)],
+        )
+        self.assertEqual(struct.unpack(">3I", view.tobytes()), (7, 6, 0))
+        self.assertEqual(self.fresh, 1)
+
+    def test_broken(self) -> None:
+        """A number that cannot be right counts as none."""
+        found = self.entered([0, 1, 2], self.slots(4, 1 << 31, 3))
+        self.assertEqual([each[3] for each in found], [0, 0, 3])
+        self.assertEqual(self.fresh, 2)
+
+    def test_order(self) -> None:
+        """A machine with the high byte first reads the slots as they stand."""
+        view = memoryview(bytearray(struct.pack("=2I", 3, 0))).cast("I")
+        content, fresh = enter([0, 1], [5, 6], [0, 0], view, 2, 4, False)
+        whole = list(chain.from_iterable(struct.iter_unpack(">iqii", content)))
+        self.assertEqual(whole, [0, 5, 0, 3, 1, 6, 0, 0])
+        self.assertEqual((view.tolist(), fresh), ([4, 5], 1))

@@ -16,8 +16,7 @@ from rocketbroker.codec.form import COMPILED
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.writer import Hint
-from rocketbroker.store.index.file import Keys
-from rocketbroker.store.index.keys import codes_of
+from rocketbroker.store.index.keys import Keys, codes_of
 from rocketbroker.store.interfaces import Draft, Placed
 
 

@@ -22,9 +22,10 @@ that is not full is built again, as it is not on the disk for certain. They are 
 mapped: a write through a mapping of a file that has become unwritable is a signal that
 kills the process.
 
-Thousands of keys come in one step, so its entries are made column by column, by calls
-that work on whole arrays. Only the slot of each key is left to a Python loop: its
-number is read and replaced as it stands, without regard to the order of its bytes.
+Thousands of keys come in one step. In pure Python its entries are made column by
+column, by calls that work on whole arrays. Only the slot of each key is left to a
+Python loop: its number is read and replaced as it stands, without regard to the order
+of its bytes. The compiled codec makes one entry after the other.
 
 C{docs/facts/store.md} 12.
 """
@@ -42,10 +43,13 @@ from itertools import chain
 from operator import ge
 from typing import Final, final
 
+from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.keys import enter
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.files.reasons import located, reason
+from rocketbroker.store.index.keys import Keys, seconds_between
 
 #: The directory of the files in that of the store.
 FOLDER: Final = "index"
@@ -79,7 +83,6 @@ _PIECE: Final = 1 << 20
 
 _PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _COLUMNS: Final = INDEX_ENTRY.size // 4
-_MAX_SECONDS: Final = (1 << 31) - 1
 _IS_LITTLE: Final = sys.byteorder == "little"
 #: Where the halves of a number of 64 bits stand.
 _LOW: Final = 0 if _IS_LITTLE else 1
@@ -90,50 +93,6 @@ assert array("q").itemsize == 8
 def file_size(slots: int, numbers: int) -> int:
     """The length of a file for so many slots and entry numbers."""
     return HEADER.size + slots * SLOT.size + numbers * INDEX_ENTRY.size
-
-
-@final
-class Keys:
-    """Keys to be entered, as columns.
-
-    @ivar codes: the hash of each.
-    @ivar positions: where its message is, as 64-bit numbers.
-    @ivar times: the store time of that in ms, the same.
-    @ivar span: a time before and one behind which there is none.
-    """
-
-    __slots__ = ("codes", "positions", "span", "times")
-
-    def __init__(
-        self,
-        codes: Sequence[int],
-        positions: array[int],
-        times: array[int],
-        span: tuple[int, int],
-    ) -> None:
-        assert len(codes) == len(positions) == len(times)
-        self.codes = codes
-        self.positions = positions
-        self.times = times
-        self.span = span
-
-    def part(self, start: int, end: int) -> Keys:
-        """Some of them."""
-        if start == 0 and end >= len(self.codes):
-            return self
-        return Keys(
-            self.codes[start:end],
-            self.positions[start:end],
-            self.times[start:end],
-            self.span,
-        )
-
-    def seconds(self, begin_ms: int) -> array[int]:
-        """For each key the seconds from a begin time to its store time."""
-        low, high = (_difference(ms, begin_ms) for ms in self.span)
-        if low == high:
-            return array("i", (low,)) * len(self.times)
-        return array("i", [_difference(ms, begin_ms) for ms in self.times])
 
 
 @final
@@ -231,20 +190,25 @@ class IndexFile:
         codes = keys.codes
         assert 0 < len(codes) <= self.room
         view = self._slots_in_memory()
-        first = self.count
-        before, fresh = self._take_slots(view, codes)
-        content = array("i", bytes(len(codes) * INDEX_ENTRY.size))
-        content[0::_COLUMNS] = big_endian(array("i", codes))
-        halves = array("i", big_endian(keys.positions[:]).tobytes())
-        content[1::_COLUMNS] = halves[0::2]
-        content[2::_COLUMNS] = halves[1::2]
-        content[3::_COLUMNS] = big_endian(self._seconds(keys))
-        content[4::_COLUMNS] = array("i", before.tobytes())
+        first, slots = self.count, self._slots
+        seconds = self._seconds(keys)
+        if COMPILED:
+            content, fresh = enter(
+                [*codes],
+                keys.positions.tolist(),
+                seconds.tolist(),
+                view,
+                slots,
+                first,
+                _IS_LITTLE,
+            )
+        else:
+            content, fresh = self._enter(view, keys, seconds)
         at = self._entries + first * INDEX_ENTRY.size
         try:
-            self._file.pwrite(content.tobytes(), at)
+            self._file.pwrite(content, at)
         except OSError:
-            slots = self._slots
+            before = array("I", content)[4::_COLUMNS]
             for code, number in zip(reversed(codes), reversed(before), strict=True):
                 view[code % slots] = number
             raise
@@ -284,6 +248,20 @@ class IndexFile:
                 self._file.pwrite(piece, HEADER.size + at * SLOT.size)
             self._is_behind = False
 
+    def _enter(
+        self, view: memoryview, keys: Keys, seconds: array[int]
+    ) -> tuple[bytes, int]:
+        """See L{rocketbroker.codec.keys.enter}; column by column."""
+        before, fresh = self._take_slots(view, keys.codes)
+        content = array("i", bytes(len(seconds) * INDEX_ENTRY.size))
+        content[0::_COLUMNS] = big_endian(array("i", keys.codes))
+        halves = array("i", big_endian(keys.positions[:]).tobytes())
+        content[1::_COLUMNS] = halves[0::2]
+        content[2::_COLUMNS] = halves[1::2]
+        content[3::_COLUMNS] = big_endian(seconds)
+        content[4::_COLUMNS] = array("i", before.tobytes())
+        return content.tobytes(), fresh
+
     def _take_slots(
         self, view: memoryview, codes: Sequence[int]
     ) -> tuple[array[int], int]:
@@ -316,7 +294,7 @@ class IndexFile:
             return keys.seconds(self.begin_ms)
         # The first is counted from the end of the file before, the rest from the first.
         seconds = keys.seconds(keys.times[0])
-        seconds[0] = _difference(keys.times[0], self.begin_ms)
+        seconds[0] = seconds_between(keys.times[0], self.begin_ms)
         return seconds
 
     def write_header(self) -> None:
@@ -414,13 +392,6 @@ def columns(entries: bytes) -> tuple[array[int], array[int], array[int]]:
     halves[_LOW::2] = content[2::_COLUMNS]
     positions = array("q", halves.tobytes())
     return content[0::_COLUMNS], positions, content[4::_COLUMNS]
-
-
-def _difference(ms: int, begin_ms: int) -> int:
-    """Whole seconds from a begin time, from 0 to the most that an entry can hold."""
-    if begin_ms <= 0:
-        return 0
-    return min(max((ms - begin_ms) // 1000, 0), _MAX_SECONDS)
 
 
 def raw_numbers(first: int, end: int) -> Iterator[int]:

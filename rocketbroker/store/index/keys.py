@@ -12,9 +12,10 @@ C{docs/facts/store.md} 12.3.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, final
 
 from rocketbroker.codec.form import COMPILED
 from rocketbroker.codec.keys import hashes_of
@@ -35,6 +36,60 @@ FEW: Final = 8
 
 #: Longer keys are hashed one by one: there is little to save.
 LONGEST: Final = 128
+
+#: The most seconds that an entry can hold.
+_MAX_SECONDS: Final = (1 << 31) - 1
+
+
+@final
+class Keys:
+    """Keys to be entered, as columns.
+
+    @ivar codes: the hash of each.
+    @ivar positions: where its message is, as 64-bit numbers.
+    @ivar times: the store time of that in ms, the same.
+    @ivar span: a time before and one behind which there is none.
+    """
+
+    __slots__ = ("codes", "positions", "span", "times")
+
+    def __init__(
+        self,
+        codes: Sequence[int],
+        positions: array[int],
+        times: array[int],
+        span: tuple[int, int],
+    ) -> None:
+        assert len(codes) == len(positions) == len(times)
+        self.codes = codes
+        self.positions = positions
+        self.times = times
+        self.span = span
+
+    def part(self, start: int, end: int) -> Keys:
+        """Some of them."""
+        if start == 0 and end >= len(self.codes):
+            return self
+        return Keys(
+            self.codes[start:end],
+            self.positions[start:end],
+            self.times[start:end],
+            self.span,
+        )
+
+    def seconds(self, begin_ms: int) -> array[int]:
+        """For each key the seconds from a begin time to its store time."""
+        low, high = (seconds_between(ms, begin_ms) for ms in self.span)
+        if low == high:
+            return array("i", (low,)) * len(self.times)
+        return array("i", [seconds_between(ms, begin_ms) for ms in self.times])
+
+
+def seconds_between(ms: int, begin_ms: int) -> int:
+    """Whole seconds from a begin time, from 0 to the most that an entry can hold."""
+    if begin_ms <= 0:
+        return 0
+    return min(max((ms - begin_ms) // 1000, 0), _MAX_SECONDS)
 
 
 def codes_of(

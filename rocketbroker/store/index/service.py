@@ -44,10 +44,10 @@ from rocketbroker.store.index.buffer import Rows, Share
 from rocketbroker.store.index.file import (
     FOLDER,
     IndexFile,
-    Keys,
     create,
     next_path,
 )
+from rocketbroker.store.index.keys import Keys
 from rocketbroker.store.index.loading import believed_files
 from rocketbroker.store.interfaces import KeyResult
 from rocketbroker.store.running_flags import WRITE_INDEX_FILE_ERROR, RunningFlags

@@ -13,12 +13,12 @@ from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.index import file as index_file
 from rocketbroker.store.index.file import (
     IndexFile,
-    Keys,
     create,
     file_size,
     next_path,
     raw_numbers,
 )
+from rocketbroker.store.index.keys import Keys
 from rocketbroker.testing.files import MemoryDisk
 
 SLOTS = 7
