@@ -20,12 +20,20 @@ ROOT = Path(__file__).resolve().parent.parent
 #: What compiles; librt, whose words in bytes it makes, comes with it.
 COMPILER = ("mypy[mypyc] >= 2.4", "setuptools >= 77")
 
-#: The modules that are compiled, as one extension: the codec, and who calls it for each
-#: connection that is ready.
+#: The modules that are compiled, as one extension: the codec, which is written for it,
+#: and ordinary code that runs for each connection that is ready, each turn, each pull.
 MODULES = tuple(
     f"rocketbroker/{name}.py"
     for name in (
+        "broker/pull/pull",
+        "broker/pull/pull_messages",
+        "broker/replicas/ack_rule",
+        "broker/send/append_batcher",
         "broker/send/hot_sends",
+        "broker/send/overload",
+        "broker/send/send_answers",
+        "broker/storage/group_commit",
+        "broker/storage/store_scheduler",
         "codec/batches",
         "codec/drafts",
         "codec/keys",
@@ -33,9 +41,28 @@ MODULES = tuple(
         "codec/scanning",
         "codec/sends",
         "remoting/command_channel",
+        "remoting/counts",
         "remoting/cutting",
         "remoting/hub",
         "remoting/hubconnection",
+        "remoting/table",
+        "remoting/turns",
+        "replication/master",
+        "replication/outlet",
+        "replication/slave",
+        "replication/transfer_rate",
+        "store/commitlog/received",
+        "store/commitlog/segments",
+        "store/commitlog/writer",
+        "store/consumequeue/queue",
+        "store/dispatch/dispatcher",
+        "store/dispatch/replaying",
+        "store/index/buffer",
+        "store/index/file",
+        "store/index/keys",
+        "store/reading/checked_read",
+        "store/reading/pull",
+        "wire/hastream",
     )
 )
 

@@ -57,14 +57,18 @@ HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
 ON_BOTH_FORMS = (
     "tests.codec",
     "tests.wire.test_hot",
+    "tests.wire.test_hastream",
     "tests.remoting",
+    "tests.broker.pull",
+    "tests.broker.replicas",
     "tests.broker.send",
-    "tests.store.commitlog.test_received",
-    "tests.store.commitlog.test_writer",
-    "tests.store.commitlog.test_encoder",
-    "tests.store.commitlog.test_record_crc",
+    "tests.broker.storage",
+    "tests.replication",
+    "tests.store.commitlog",
+    "tests.store.consumequeue",
     "tests.store.dispatch",
     "tests.store.index",
+    "tests.store.reading",
 )
 
 #: How much of a processor a part keeps busy: parts of integration wait for half of

@@ -15,8 +15,8 @@ ordinary code is faster, and is used instead.
   - L{received}: what a master sends, cut into records.
   - L{keys}: the hashes of keys for the index, and its entries.
 
-Compiled with it are those who call it for each connection that is ready, ordinary code
-all of it: C{scripts/compiled.py} has the list.
+Compiled with it is ordinary code that runs for each connection that is ready, each turn
+and each pull: C{scripts/compiled.py} has the list.
 
 Both forms store and send the same bytes. What the compiled one does not know as the
 usual shape it leaves to the ordinary code, so that each rule is in one place.

@@ -17,7 +17,8 @@ C{docs/facts/ha.md} 3 and 6.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast, final
+from functools import partial
+from typing import Any, ClassVar, Final, cast, final
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.error import CannotListenError
@@ -31,7 +32,7 @@ from twisted.internet.interfaces import (
 from twisted.internet.protocol import Protocol, ServerFactory
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
+from zope.interface import classImplements
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.addresses import address_text
@@ -60,7 +61,6 @@ LOOK_SECONDS: Final = 1.0
 
 
 @final
-@implementer(IReplica)
 class Replica(Protocol):
     """A slave that is connected.
 
@@ -68,7 +68,7 @@ class Replica(Protocol):
     @ivar is_ahead: whether its log was longer than this one when it came.
     """
 
-    _log = Logger()
+    _log: ClassVar[Logger] = Logger()
 
     def __init__(self, server: ReplicaServer) -> None:
         self.address = ""
@@ -210,7 +210,7 @@ class Replica(Protocol):
         try:
             if end - at > WARM_BYTES and store.raw_log.is_cold(at):
                 self._is_reading = True
-                done = server.in_thread(lambda: store.raw_log.read(at, size))
+                done = server.in_thread(partial(store.raw_log.read, at, size))
                 done.addBoth(self._was_read).addErrback(self._failed)
             else:
                 self._give(store.raw_log.read(at, size))
@@ -290,7 +290,6 @@ class Replica(Protocol):
 
 
 @final
-@implementer(IReplicaServer)
 class ReplicaServer(ServerFactory):
     """The port of replication.
 
@@ -430,3 +429,7 @@ class ReplicaServer(ServerFactory):
         self.replicas.remove(replica)
         self.has_reported()
         self._check_empty()
+
+
+classImplements(Replica, IReplica)
+classImplements(ReplicaServer, IReplicaServer)

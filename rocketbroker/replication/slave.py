@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, Final, cast, final
+from typing import Any, ClassVar, Final, cast, final
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import (
@@ -28,7 +28,7 @@ from twisted.internet.interfaces import (
 from twisted.internet.protocol import ClientFactory, Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
+from zope.interface import classImplements
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import (
@@ -236,7 +236,6 @@ class _Connecting(ClientFactory):
 
 
 @final
-@implementer(IMasterLink)
 class MasterLink:
     """Follows a master, for as long as it runs.
 
@@ -244,7 +243,7 @@ class MasterLink:
     @ivar has_earlier: whether that may begin in an earlier segment.
     """
 
-    _log = Logger()
+    _log: ClassVar[Logger] = Logger()
 
     def __init__(
         self,
@@ -439,3 +438,6 @@ class MasterLink:
             self.joined(self.store.published_position)
         for watcher in self._watchers:
             watcher()
+
+
+classImplements(MasterLink, IMasterLink)
