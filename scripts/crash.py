@@ -2,16 +2,23 @@
 """kill -9 of the broker under load: nothing acknowledged may be missing.
 
     python3 scripts/crash.py [--rounds 50] [--producers 8] [--flush MODE] [--quick]
+                             [--workers N [--soak SECONDS]]
 
 Producers send messages of all sizes, single and in batches, and note what the broker
 acknowledged. After the last restart every queue is read from 0 to its end: offsets must
-be dense, and each acknowledged message must stand where the broker said. Exit status 1
-if not, or if a restart does not come up. --quick: 3 rounds.
+be dense, and each acknowledged message must stand where the broker said, those of one
+producer in the order in which it sent them. Exit status 1 if not, or if a restart does
+not come up. --quick: 3 rounds.
+
+With --soak the broker is left alone for so long. Each second one of its workers is
+killed, and at the end no producer may have stopped.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -34,10 +41,14 @@ from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from scripts.kills import Producers, arguments, kill
-from tests.integration.servers import Cluster
+from tests.integration.javacase import until
+from tests.integration.servers import Cluster, workers_of
 
 TOPIC = "Crash"
 QUEUES = 4
+
+#: So long a producer may need until it goes on after the last kill.
+GO_ON_SECONDS = 30.0
 
 #: Small files, so that many of them begin and end while the broker dies.
 SMALL = {
@@ -101,11 +112,13 @@ def stored(names: str) -> Iterator[tuple[str, int, int]]:
 
 
 class Compared(NamedTuple):
-    """How many messages were acknowledged, are stored, and are missing."""
+    """How many messages were acknowledged, are stored, are missing, and how many stand
+    before one that their producer had sent before."""
 
     acknowledged: int
     stored: int
     missing: int
+    disordered: int
 
 
 def compared(names: str, notes: list[Path]) -> Compared:
@@ -113,43 +126,84 @@ def compared(names: str, notes: list[Path]) -> Compared:
     places: dict[tuple[int, int], str] = {}
     for identity, queue, offset in stored(names):
         places[queue, offset] = identity
-    acknowledged = wrong = 0
+    acknowledged = wrong = disordered = 0
     for note in notes:
+        last: dict[int, int] = {}
         for line in note.read_text().splitlines():
             parts = line.split()
             if len(parts) != 3:
                 continue  # the process ended in the middle of a line
             acknowledged += 1
-            if places.get((int(parts[1]), int(parts[2]))) != parts[0]:
+            queue, offset = int(parts[1]), int(parts[2])
+            disordered += offset <= last.get(queue, -1)
+            last[queue] = offset
+            if places.get((queue, offset)) != parts[0]:
                 wrong += 1
                 print(f"not where it was acknowledged: {line}")
-    return Compared(acknowledged, len(places), wrong)
+    return Compared(acknowledged, len(places), wrong, disordered)
 
 
 def check(names: str, notes: list[Path]) -> bool:
     """Whether all that was acknowledged is there; prints the figures."""
     found = compared(names, notes)
     print(f"{found.acknowledged} acknowledged, {found.stored} stored,", end=" ")
-    print(f"{found.missing} missing, queue offsets dense")
-    return found.missing == 0 and found.acknowledged > 0
+    print(f"{found.missing} missing, {found.disordered} in another order,", end=" ")
+    print("queue offsets dense")
+    return not found.missing and not found.disordered and found.acknowledged > 0
+
+
+def soak(cluster: Cluster, notes: list[Path], seconds: float, seed: int) -> bool:
+    """Kill a worker of the broker each second; whether all producers went on."""
+    dice = random.Random(seed)
+    assert cluster.broker.process is not None
+    owner = cluster.broker.process.pid
+    kills = 0
+    sizes: list[int] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(1)
+        workers = workers_of(owner)
+        if not workers:
+            continue
+        os.kill(dice.choice(workers), signal.SIGKILL)
+        kills += 1
+        if kills % 60 == 0:
+            sizes = [note.stat().st_size for note in notes]
+            print(f"killed {kills}; {sum(sizes) >> 10} KiB of notes", flush=True)
+    sizes = [note.stat().st_size for note in notes]
+    went_on = until(
+        lambda: all(
+            note.stat().st_size > size for note, size in zip(notes, sizes, strict=True)
+        ),
+        GO_ON_SECONDS,
+    )
+    print(f"{kills} workers killed; producers {'go on' if went_on else 'have stopped'}")
+    return went_on
 
 
 def main() -> int:
     """Kill in rounds, then check."""
     parser = arguments(__doc__, 50)
     parser.add_argument("--producers", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--soak", type=float, default=0)
     words = parser.parse_args()
     if words.produce:
         names, number, note = words.produce
         produce(names, int(number), Path(note))
     rounds = 3 if words.quick else words.rounds
-    cluster = Cluster(flushDiskType=words.flush, **SMALL).start()
+    settings = {**SMALL, "workers": words.workers, "flushDiskType": words.flush}
+    cluster = Cluster(**settings).start()
     producers = None
     slowest = 0.0
     try:
         Client(Settings(cluster.names)).create_topic(TOPIC, queues=QUEUES)
         producers = Producers(__file__, cluster.names, cluster.folder, words.producers)
         time.sleep(1)
+        good = True
+        if words.soak:
+            rounds = 0
+            good = soak(cluster, producers.notes, words.soak, words.seed)
         kills = kill(cluster, rounds, random.Random(words.seed), 0.2, 1.2)
         for number, (_, seconds) in enumerate(kills):
             slowest = max(slowest, seconds)
@@ -157,8 +211,10 @@ def main() -> int:
             print(f"killed {number + 1}, up again; {size >> 10} KiB of notes")
         time.sleep(1)
         producers.end()
-        good = check(cluster.names, producers.notes)
-        print(f"{rounds} kills, every restart came up, the slowest in {slowest:.2f} s")
+        good = check(cluster.names, producers.notes) and good
+        if rounds:
+            print(f"{rounds} kills, every restart came up, the slowest", end=" ")
+            print(f"in {slowest:.2f} s")
         return 0 if good else 1
     finally:
         if producers is not None:

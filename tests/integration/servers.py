@@ -251,3 +251,26 @@ def ask(port: int, command: Command) -> Command:
                 raise ConnectionError("closed before the answer")
             data += piece
     return decode(data[4:])
+
+
+def workers_of(owner: int) -> list[int]:
+    """The processes of the workers of a broker."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent == owner and b"rocketbroker.app.worker_process" in words:
+            found.append(int(path.name))
+    return sorted(found)
+
+
+def is_there(process: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"

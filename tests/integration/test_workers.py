@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from functools import partial
-from pathlib import Path
 from threading import Event, Thread
 from typing import TypeAlias
 from urllib.request import urlopen
@@ -25,7 +24,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.store.message_store import Store
 from tests.integration.javacase import fresh, until
 from tests.integration.javaclient import JavaClient, JavaError, body_of
-from tests.integration.servers import Cluster
+from tests.integration.servers import Cluster, is_there, workers_of
 
 WORKERS = 2
 SENDERS = 4
@@ -39,29 +38,6 @@ HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 
 #: A whole segment is read here.
 SEGMENT = 64 << 20
-
-
-def workers_of(owner: int) -> list[int]:
-    """The processes of the workers of a broker."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (path / "cmdline").read_bytes().split(b"\0")
-            parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (OSError, IndexError):
-            continue
-        if parent == owner and b"rocketbroker.app.worker_process" in words:
-            found.append(int(path.name))
-    return sorted(found)
-
-
-def is_there(process: int) -> bool:
-    """Whether a process has not ended."""
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] != "Z"
 
 
 class WorkersTests(SynchronousTestCase):
