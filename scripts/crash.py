@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,10 @@ from tests.integration.servers import Cluster, workers_of
 TOPIC = "Crash"
 QUEUES = 4
 
+#: After so many sends a producer begins with a new connection: another worker may get
+#: it, where one that came while no worker was there stays with the broker itself.
+PER_CLIENT = 1000
+
 #: So long a producer may need until it goes on after the last kill.
 GO_ON_SECONDS = 30.0
 
@@ -63,7 +68,9 @@ def produce(names: str, number: int, note: Path) -> None:
     A line is: identity, queue, queue offset.
     """
     dice = random.Random(number)
-    producer = Producer(Client(Settings(names, seconds=2.0, attempts=1)))
+    settings = Settings(names, seconds=2.0, attempts=1)
+    client = Client(settings)
+    producer = Producer(client)
     serial = 0
 
     def message() -> Message:
@@ -75,7 +82,11 @@ def produce(names: str, number: int, note: Path) -> None:
         return Message(TOPIC, body, tags=f"tag{serial % 3}", keys=[identity])
 
     with open(note, "w") as lines:
-        while True:
+        for round_number in count():
+            if round_number % PER_CLIENT == PER_CLIENT - 1:
+                client.close()
+                client = Client(settings)
+                producer = Producer(client)
             several = [message() for _ in range(dice.choice((1, 1, 1, 8)))]
             try:
                 if len(several) == 1:

@@ -42,7 +42,12 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 from scripts import pop_cost, pop_kills, pop_order
 from scripts.scale import measured_row
-from scripts.scale_load import Figure, RowWords, Scale, row_words
+from scripts.scale_load import (
+    Figure,
+    RowWords,
+    row_words,
+)
+from scripts.scale_targets import Scale
 from tests.integration.pair import OURS
 
 

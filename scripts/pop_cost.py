@@ -17,7 +17,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from scripts.pop_load import Member, consume, fill
-from scripts.scale_load import Figure, Scale, Target, cpu, create_topic
+from scripts.scale_load import (
+    Figure,
+    Target,
+    cpu,
+    create_topic,
+)
+from scripts.scale_targets import Scale
 
 TOPIC: Final = "Popped"
 QUEUES: Final = 8

@@ -29,7 +29,14 @@ from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.fastjson import dumps
 from scripts.pop_load import fill, pop_ext
-from scripts.scale_load import NO_ANSWER, Figure, Peer, Scale, Target, create_topic
+from scripts.scale_load import (
+    NO_ANSWER,
+    Figure,
+    Peer,
+    Target,
+    create_topic,
+)
+from scripts.scale_targets import Scale
 from tests.broker.pop.pops import handles
 from tests.integration.handover import HandOver
 from tests.integration.javaclient import body_of

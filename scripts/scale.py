@@ -33,7 +33,12 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
 from scripts import scale_clients, scale_limits, scale_survival, scale_tables
-from scripts.scale_load import Figure, RowWords, Scale, row_words
+from scripts.scale_load import (
+    Figure,
+    RowWords,
+    row_words,
+)
+from scripts.scale_targets import Scale
 
 
 class Row(NamedTuple):
@@ -72,6 +77,11 @@ ROWS = {
     ),
     "latency": Row(
         "5,000 sends a second of 128 bytes for two minutes", scale_limits.latency
+    ),
+    "tail": Row(
+        "5,000 sends a second of 128 bytes for a minute beside a backlog that is read,"
+        " a scrape each 5 s, a registration of 10,000 topics each 10 s",
+        scale_limits.tail,
     ),
     "survival": Row(
         "kill -9, SIGTERM, SIGSTOP, no name server, and disks that become read-only or"

@@ -17,7 +17,6 @@ from scripts.scale_load import (
     Beside,
     Figure,
     Peer,
-    Scale,
     Stopped,
     Target,
     cpu,
@@ -32,6 +31,7 @@ from scripts.scale_load import (
     wait_for,
     waited,
 )
+from scripts.scale_targets import Scale
 
 TOPIC = "Scale"
 FILTERED = "Filtered"

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
@@ -16,7 +17,6 @@ from scripts.scale_load import (
     Beside,
     Figure,
     Peer,
-    Scale,
     create_topic,
     heartbeat,
     memory,
@@ -25,6 +25,8 @@ from scripts.scale_load import (
     steady,
     waited,
 )
+from scripts.scale_tables import scrape, scrapes, write_topics
+from scripts.scale_targets import Scale
 
 TOPIC = "Large"
 
@@ -33,6 +35,11 @@ LARGE = bytes(4_000_000)
 
 #: The steady load of the latency row.
 SENDS = "-m send -c 8 -w 32 -r 5000 -b 128".split()
+
+#: What fills the backlog of the tail row, and reads it; and what it is to show, in ms.
+FULL = "-m send -c 8 -w 32 -b 128".split()
+READS = "-m pull -n 32 -c 4 -w 4".split()
+TAIL_MS = 20
 
 #: How often each connection of the memory row has its turn, in seconds, and how many
 #: bytes it moves then at the most; a slow reader reads less.
@@ -205,3 +212,36 @@ def latency(scale: Scale) -> Iterator[Figure | str]:
     finally:
         os.sched_setscheduler(0, policy, priority)
     yield Figure("p99.9 as a part of Java's", tails[0] / tails[1], "", 1)
+
+
+def tail(scale: Scale) -> Iterator[Figure | str]:
+    """Sends at a steady rate beside a backlog that is read, scrapes, and registrations
+    of many topics: ours and the Java broker's."""
+    if scale.kit is None:
+        yield "left out: it needs --kit"
+        return
+    prepare = partial(write_topics, count=scale.of(10_000, 200))
+    # The shortest that brokers take.
+    often = {"registerNameServerPeriod": 10_000}
+    kit = Kit(scale.kit, scale.of(60, 3))
+    for name, serving in (
+        ("", scale.ours(prepare, **often)),
+        ("Java: ", scale.java(scale.kit, prepare, **often)),
+    ):
+        with serving as found, contextlib.ExitStack() as stack:
+            create_topic(found.port, "TopicTest")
+            full = Kit(scale.kit, scale.of(15, 1))
+            filled = full.figures(found.port, [found.pid], FULL)["messages_s"]
+            scrape(found.metrics)
+            often_scraped = scrapes(found.metrics, scale.of(5, 1))
+            beside = stack.enter_context(Beside(often_scraped))
+            read = kit.begin(found.port, [found.pid], READS)
+            figures = kit.figures(found.port, [found.pid], SENDS)
+            yield Figure(f"{name}scrapes", len(beside.end()), "")
+            rate = kit.end(read)["messages_s"]
+        yield Figure(f"{name}to be read", filled * scale.of(15, 1), "messages")
+        yield Figure(f"{name}read", rate, "/s")
+        for part in ("p50", "p99", "p999"):
+            bar = TAIL_MS if part == "p999" and not name else None
+            yield Figure(f"{name}{part}", figures[f"{part}_us"] / 1000, "ms", bar)
+        yield Figure(f"{name}sends a second", figures["messages_s"], "")

@@ -14,7 +14,6 @@ import os
 import select
 import socket
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,8 +26,7 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import MAX_BYTES, encode
-from scripts.kit import Kit
-from tests.integration.servers import READY_SECONDS, Cluster, free_base
+from tests.integration.servers import READY_SECONDS, Cluster
 
 #: A light client sends so often, in seconds.
 STEADY_SECONDS = 0.002
@@ -108,74 +106,15 @@ def row_words(
 
 
 class Target(NamedTuple):
-    """A broker that is up: where it is, and its process."""
+    """A broker that is up: where it is, and its process.
+
+    @ivar metrics: the port of its metrics.
+    """
 
     port: int
     pid: int
     cluster: Cluster | None = None
-
-
-class Scale(NamedTuple):
-    """How it is measured.
-
-    @ivar quick: with small loads.
-    @ivar kit: the kit.py that runs the Java broker, or None.
-    """
-
-    quick: bool
-    kit: str | None
-
-    def of(self, full: int, quick: int) -> int:
-        """A load."""
-        return quick if self.quick else full
-
-    @contextlib.contextmanager
-    def ours(self, **settings: object) -> Iterator[Target]:
-        """Our broker."""
-        cluster = Cluster(**settings)
-        try:
-            yield target(cluster.start())
-        finally:
-            cluster.stop()
-
-    @contextlib.contextmanager
-    def java(self, kit: str) -> Iterator[Target]:
-        """The Java broker."""
-        with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            serving, base = Kit(kit, 0).serving, free_base()
-            names = [f"--port={base}", f"--home={folder}/names"]
-            stack.enter_context(serving("namesrv", *names))
-            words = [f"--namesrv=127.0.0.1:{base}", f"--port={base + 10}"]
-            words += [f"--store={folder}/store", "--heap=1g"]
-            words += ["-s", "enablePropertyFilter=true"]
-            pid = stack.enter_context(serving("broker", *words))
-            yield Target(base + 10, pid)
-
-    def beside_java(
-        self, measure: Callable[[Target], Sequence[Figure]], **settings: object
-    ) -> Iterator[Figure | str]:
-        """Measure ours, and the Java broker if there is a kit.
-
-        A load that the Java broker does not bear is told in words.
-        """
-        with self.ours(**settings) as found:
-            yield from measure(found)
-        if self.kit is not None:
-            with self.java(self.kit) as found:
-                try:
-                    figures = measure(found)
-                except (OSError, RuntimeError) as error:
-                    yield f"Java: not measured: {error}"
-                    return
-                for each in figures:
-                    yield each._replace(name=f"Java: {each.name}", bar=None)
-
-
-def target(cluster: Cluster) -> Target:
-    """The broker of a cluster that is up."""
-    assert cluster.broker.process is not None
-    return Target(cluster.broker.port, cluster.broker.process.pid, cluster)
+    metrics: int = 0
 
 
 class Peer:

@@ -17,8 +17,12 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from scripts import crash, full_disk
 from scripts.kills import Producers, kill
-from scripts.scale_load import Figure, Scale, target, wait_for
+from scripts.scale_load import (
+    Figure,
+    wait_for,
+)
 from scripts.scale_tables import registered
+from scripts.scale_targets import Scale, target
 from tests.integration.servers import Cluster
 
 PRODUCERS = 4

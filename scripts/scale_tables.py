@@ -19,16 +19,15 @@ from scripts.scale_load import (
     Beside,
     Figure,
     Peer,
-    Scale,
     Stopped,
     create_topic,
     memory,
     send_frame,
     steady,
-    target,
     wait_for,
     waited,
 )
+from scripts.scale_targets import Scale, target
 from tests.integration.servers import READY_SECONDS, Cluster, Server
 
 QUEUES = 4

@@ -43,7 +43,6 @@ from scripts.scale_load import (
     Figure,
     Peer,
     RowWords,
-    Scale,
     Target,
     cpu,
     create_topic,
@@ -52,6 +51,7 @@ from scripts.scale_load import (
     send_ext,
     wait_for,
 )
+from scripts.scale_targets import Scale
 from tests.integration.servers import Cluster
 from tests.integration.transactional import stored
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 #: How long after its end a worker is started again, the first time and at the most:
 #: twice as long after each start that was in vain.
 FIRST_DELAY_SECONDS: Final = 0.1
-MAX_DELAY_SECONDS: Final = 10.0
+MAX_DELAY_SECONDS: Final = 5.0
 
-#: A worker that has run for so long was no start in vain.
-STEADY_SECONDS: Final = 10.0
+#: A worker that has run for so long was no start in vain: it has come to serve.
+STEADY_SECONDS: Final = 1.0
 
 #: How long workers may take to end after STOP: what they give clients, and their exit.
 STOP_SECONDS: Final = 5.0
