@@ -17,8 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: What compiles; librt, whose words in bytes it makes, comes with it.
-COMPILER = ("mypy[mypyc] >= 2.4", "setuptools >= 77")
+#: What compiles, beside what rocketbroker needs, of which it reads the types; librt,
+#: whose words in bytes it makes, comes with it.
+COMPILER = ("mypy[mypyc] >= 2.4", "mypy-zope >= 1.0.13", "setuptools >= 77")
 
 #: The modules that are compiled, as one extension: the codec, which is written for it,
 #: and ordinary code that runs for each connection that is ready, each turn, each pull.

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 import venv
+from configparser import ConfigParser
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -66,16 +67,19 @@ def build(folder: Path) -> Path:
     """The wheel, in C{folder}."""
     tree = folder / "tree"
     tree.mkdir()
-    python = made_environment(folder / "compiler", *COMPILER)
     copy(tree)
+    settings = tree / "setup.cfg"
+    parser = ConfigParser()
+    parser.read(settings)
+    needed = parser["options"]["install_requires"].strip().splitlines()
+    python = made_environment(folder / "compiler", *COMPILER, *needed)
     # Compiled code calls librt at run time: not an older one than it was built with.
     show = [str(python), "-m", "pip", "show", "librt"]
     shown = subprocess.run(show, check=True, text=True, stdout=subprocess.PIPE).stdout
     found = re.search(r"^Version: (\S+)$", shown, re.M)
     assert found, shown
-    settings = tree / "setup.cfg"
-    needed = f"install_requires =\n    librt >= {found[1]}\n"
-    text = settings.read_text().replace("install_requires =\n", needed, 1)
+    first = f"install_requires =\n    librt >= {found[1]}\n"
+    text = settings.read_text().replace("install_requires =\n", first, 1)
     settings.write_text(text)
     make = [str(python), "-m", "pip", "wheel", "--quiet", "--no-deps"]
     quietly([*make, "--no-build-isolation", f"--wheel-dir={folder}", "."], tree)
