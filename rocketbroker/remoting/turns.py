@@ -18,7 +18,7 @@ from rocketbroker.remoting.counts import Longest
 from rocketbroker.remoting.interfaces import ITurns
 
 #: What a turn may be spent on besides requests: the functions at its end (messages are
-#: appended there), and giving the kernel the answers.
+#: appended there), and giving the kernel the answers. Of the type that both have.
 TURN_END: Final[int | str] = "turn_end"
 ANSWERS: Final[int | str] = "answers"
 

@@ -181,7 +181,8 @@ class Dispatcher:
             return
         size = min(end - position, REREAD_BYTES)
         try:
-            data = segments.read(position, size, cold=False)
+            # Through a mapping all of the log would count as memory of this process.
+            data = segments.read(position, size, cold=True)
             received = whole_records(data, position, segment.end)
         except (OSError, StoreError):
             # Whatever it is, it is looked at again, and reported.
