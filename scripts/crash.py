@@ -42,7 +42,7 @@ from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from scripts.kills import Producers, arguments, kill
-from tests.integration.javacase import until
+from scripts.scale_load import wait_for
 from tests.integration.servers import Cluster, workers_of
 
 TOPIC = "Crash"
@@ -169,7 +169,6 @@ def soak(cluster: Cluster, notes: list[Path], seconds: float, seed: int) -> bool
     assert cluster.broker.process is not None
     owner = cluster.broker.process.pid
     kills = 0
-    sizes: list[int] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(1)
@@ -179,10 +178,10 @@ def soak(cluster: Cluster, notes: list[Path], seconds: float, seed: int) -> bool
         os.kill(dice.choice(workers), signal.SIGKILL)
         kills += 1
         if kills % 60 == 0:
-            sizes = [note.stat().st_size for note in notes]
-            print(f"killed {kills}; {sum(sizes) >> 10} KiB of notes", flush=True)
+            size = sum(note.stat().st_size for note in notes)
+            print(f"killed {kills}; {size >> 10} KiB of notes", flush=True)
     sizes = [note.stat().st_size for note in notes]
-    went_on = until(
+    went_on = wait_for(
         lambda: all(
             note.stat().st_size > size for note, size in zip(notes, sizes, strict=True)
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -83,6 +84,15 @@ class JoinedStoreTests(SynchronousTestCase):
         found = self.owner.find_by_key("T", "0" * 32, 10, 0, now + 1)
         # A half message stands in the index and in no queue.
         self.assertEqual(len(found.records), 4)
+
+    def test_notMapped(self) -> None:
+        """What others have appended is not read through a mapping: all of a log would
+        count as memory of the owner."""
+        self.append(b"one")
+        before = Path("/proc/self/maps").read_text().count("memfd:")
+        self.assertEqual(len(self.owner.dispatch(1000)), 1)
+        after = Path("/proc/self/maps").read_text().count("memfd:")
+        self.assertEqual(after, before)
 
     def test_version(self) -> None:
         """By another version nothing is appended, nor by none."""
