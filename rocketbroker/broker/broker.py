@@ -35,6 +35,7 @@ from rocketbroker.broker.services import (
     CLIENTS,
     DIAGNOSIS,
     DISPATCH_BEHIND,
+    HELD_PULLS,
     MASTERS_END,
     NOTICES,
     SAMPLES,
@@ -225,7 +226,7 @@ class Broker(Parts):
         """
         self.scheduler.start()
         self.cleanup.start()
-        self.long_polling.start()
+        self.services.begin(HELD_PULLS, self.long_polling.check)
         self.schedule.start()
         self.timers.start()
         self.transactions.start()

@@ -232,9 +232,7 @@ class Parts:
         acked = self.replica_server.acked
         self.group_commit = GroupCommit(clock, store, settings.store, in_thread, acked)
         self.replica_server.watch(lambda: env.turns.within(self.group_commit.copied))
-        self.long_polling = LongPolling(
-            clock, store, settings.broker, env.turns, self.services
-        )
+        self.long_polling = LongPolling(clock, store, settings.broker, env.turns)
         wake = self.long_polling.wake
         self.scheduler = StoreScheduler(
             clock,

@@ -355,7 +355,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
 
     def test_periodic(self) -> None:
         """Failures of periodic work are counted, by work."""
-        self.broker.long_polling.start()
+        self.broker.services.begin(HELD_PULLS, self.broker.long_polling.check)
         self.addCleanup(self.broker.long_polling.stop)
         self.broker.services.calls[HELD_PULLS].failures = 3
         name = "rocketbroker_periodic_failures_total"

@@ -34,6 +34,7 @@ class ConsumerGroup:
     @ivar members: by connection; L{add} and L{remove} change them.
     @ivar fingerprint: that of the last heartbeat, None before the first.
     @ivar digest: of the member whose subscriptions were the last to change.
+    @ivar revision: moves when a subscription is added, replaced or removed.
     @ivar new_retry_topic: whether its retry topic was made since it has members.
     """
 
@@ -47,6 +48,7 @@ class ConsumerGroup:
         "message_model",
         "name",
         "new_retry_topic",
+        "revision",
         "subscriptions",
     )
 
@@ -59,6 +61,7 @@ class ConsumerGroup:
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.members: dict[IConnection, Member] = {}
         self.digest: bytes | None = None
+        self.revision = 0
         self.new_retry_topic = False
         self._list: bytes | None = None
 
@@ -102,8 +105,10 @@ class ConsumerGroup:
             elif subscription.sub_version <= known.sub_version:
                 continue
             self.subscriptions[subscription.topic] = subscription
+            self.revision += 1
         for topic in self.subscriptions.keys() - topics:
             del self.subscriptions[topic]
+            self.revision += 1
             changed = True
         return changed
 
@@ -120,6 +125,7 @@ class ConsumerRegistry:
     @ivar touched: the groups whose members or subscriptions have changed since the
         diagnosis has emptied it.
     @ivar broadcasting: the groups of push consumers that broadcast.
+    @ivar generation: moves when subscriptions of any group may have changed.
     """
 
     def __init__(
@@ -131,6 +137,7 @@ class ConsumerRegistry:
         self.expired = 0
         self.touched: set[str] = set()
         self.broadcasting: set[str] = set()
+        self.generation = 0
         self._log = log
         self._changed = changed
         self._seconds = seconds
@@ -195,6 +202,7 @@ class ConsumerRegistry:
         group = self._groups.get(data.group_name)
         if group is None:
             group = self._groups[data.group_name] = ConsumerGroup(data.group_name)
+        before = group.consume_type, group.message_model, group.revision
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
@@ -206,6 +214,8 @@ class ConsumerRegistry:
         if with_subscriptions:
             changed |= group.subscribe(data.subscription_data_set)
             self._keep_digest(group, group.members[connection], data)
+        if before != (group.consume_type, group.message_model, group.revision):
+            self.generation += 1
         if changed and notify:
             self._notify(group)
         return group
@@ -294,6 +304,7 @@ class ConsumerRegistry:
         if not group.members:
             del self._groups[name]
             self.broadcasting.discard(name)
+            self.generation += 1
         elif notify:
             self._notify(group)
 

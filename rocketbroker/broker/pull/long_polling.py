@@ -19,19 +19,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from rocketbroker.broker.services import HELD_PULLS, Services
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, ITurns
 from rocketbroker.store.interfaces import (
     Arrival,
     IQueue,
-    IStore,
     Matches,
     MessageFilter,
 )
@@ -100,6 +98,25 @@ class HeldPull:
         self.waits = False
 
 
+class HasWanted(Protocol):
+    """A store, as far as it is needed here."""
+
+    def has_wanted(
+        self, queue: IQueue, offset: int, max_messages: int, wanted: MessageFilter
+    ) -> tuple[bool, int]:
+        """See L{IStore.has_wanted<rocketbroker.store.interfaces.IStore.has_wanted>}."""
+
+
+class OtherWaiters(Protocol):
+    """Pulls that wait in other processes."""
+
+    def arrived(self, queue: IQueue) -> None:
+        """A queue has grown."""
+
+    def wake_all(self) -> None:
+        """What they wait for will not be given to them."""
+
+
 @final
 class LongPolling:
     """All held pulls.
@@ -109,6 +126,7 @@ class LongPolling:
     @ivar expired: how many were woken because their time was over.
     @ivar dropped: how many went with their connection.
     @ivar refused: how many were not held because there were too many.
+    @ivar others: those that wait elsewhere.
     """
 
     _log = Logger()
@@ -116,10 +134,9 @@ class LongPolling:
     def __init__(
         self,
         clock: IReactorTime,
-        store: IStore,
+        store: HasWanted,
         options: BrokerOptions,
         turns: ITurns,
-        services: Services,
     ) -> None:
         """
         @param turns: whose time is over is answered in one.
@@ -129,10 +146,11 @@ class LongPolling:
         self.expired = 0
         self.dropped = 0
         self.refused = 0
+        self.others: OtherWaiters | None = None
         self._clock = clock
         self._store = store
         self._turns = turns
-        self._take(options)
+        self.obey(options)
         self._queues: dict[IQueue, dict[HeldPull, None]] = {}
         self._connections: dict[IConnection, dict[HeldPull, None]] = {}
         self._deadlines: list[tuple[float, int, HeldPull]] = []
@@ -140,23 +158,19 @@ class LongPolling:
         self._cost = 0
         self._stopped = False
         self._timer: IDelayedCall | None = None
-        self._services = services
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self._take(settings.broker)
+        self.obey(settings.broker)
 
-    def _take(self, options: BrokerOptions) -> None:
+    def obey(self, options: BrokerOptions) -> None:
+        """Obey these of the broker's."""
         self._most = options.pull_thread_pool_queue_capacity
         self._short_seconds = (
             None
             if options.long_polling_enable
             else options.short_polling_time_mills / 1000.0
         )
-
-    def start(self) -> None:
-        """Begin the regular check."""
-        self._services.begin(HELD_PULLS, self.check)
 
     def stop(self) -> None:
         """Forget all held pulls, end all timers, and hold nothing any more."""
@@ -197,8 +211,14 @@ class LongPolling:
         self._set_deadline(held)
         return True
 
+    def waits_in(self, queue: IQueue) -> bool:
+        """Whether any pull waits for messages of a queue."""
+        return queue in self._queues
+
     def wake(self, arrival: Arrival) -> None:
         """Wake the pulls that wait for one of the messages of an arrival."""
+        if self.others is not None:
+            self.others.arrived(arrival.queue)
         waiting = self._queues.get(arrival.queue)
         if not waiting:
             return
@@ -234,11 +254,15 @@ class LongPolling:
     def release(self, queue: IQueue, wanted: Callable[[HeldPull], bool]) -> None:
         """Wake those in a queue that wait for what will not be given to them."""
         self._wake([held for held in self._queues.get(queue, ()) if wanted(held)])
+        if self.others is not None:
+            self.others.wake_all()
 
     def wake_all(self) -> None:
         """Wake all pulls: they may get elsewhere what they wait for."""
         for waiting in list(self._queues.values()):
             self._wake(list(waiting))
+        if self.others is not None:
+            self.others.wake_all()
 
     def check(self) -> None:
         """Wake the pulls of queues that have grown, whatever their filters."""

@@ -16,7 +16,6 @@ C{docs/facts/broker.md} 12, 13.1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
@@ -35,14 +34,15 @@ from rocketbroker.broker.pull.pull_checks import (
     PullChecks,
     PullForbidden,
     Route,
+    forbidden,
 )
 from rocketbroker.broker.pull.pull_messages import (
     CORRECTIONS,
     OFFSET_RESET,
     Pull,
+    answer_frame,
     code_of,
     fields_of,
-    forbidden,
     keeps_offsets,
     kept,
     limits,
@@ -66,7 +66,7 @@ from rocketbroker.store.interfaces import (
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.headers.pull import PullMessageResponseHeader
-from rocketbroker.wire.hot import PULL_ANSWER, PullFields, read_pull
+from rocketbroker.wire.hot import PullFields, read_pull
 
 #: Pulls of old messages that wait for the disk at the same time. Each holds a place in
 #: the queue of the thread pool; beyond it the client is told to slow down.
@@ -80,11 +80,6 @@ ASTRAY_SECONDS: Final = 1.0
 
 #: No queue goes beyond it: a pull that waits for that waits until its time is over.
 NEVER: Final = (1 << 63) - 1
-
-_SIZES: Final = Struct(
-    ">I"  # length of the frame, without these 4 bytes
-    "I"  # serialization (JSON: 0), length of the header
-)
 
 
 @final
@@ -152,6 +147,15 @@ class Pulling:
         """How many reads found something for the pull."""
         return self.hot_pulls - self._not_hot + self._general_found
 
+    def pulled_elsewhere(self, pulls: int, found: int) -> None:
+        """Count pulls that workers have answered.
+
+        @param found: how many of them found something.
+        """
+        self.hot_pulls += pulls
+        self._not_hot += pulls - found
+        self.missed += pulls - found
+
     @property
     def cold(self) -> int:
         """How many wait for the disk now."""
@@ -212,20 +216,9 @@ class Pulling:
         counts.messages += result.count
         counts.bytes += result.size
         counts.pulls += 1
-        head = PULL_ANSWER % (
-            0,
-            route.broker_id,
-            next_offset,
-            result.min_offset,
-            result.max_offset,
-            route.topic_flag,
-            route.group_flag,
-            call.opaque,
-            b"FOUND",
-        )
-        length = len(head)
-        sizes = _SIZES.pack(length + 4 + result.size, length)
-        connection.send(b"".join([sizes, head, *result.records]))
+        broker_id, opaque = route.broker_id, call.opaque
+        flags = route.topic_flag, route.group_flag
+        connection.send(answer_frame(0, result, opaque, broker_id, *flags))
         return True
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
@@ -464,20 +457,9 @@ class Pulling:
         if pull.done is not None:
             pull.done.callback(self._command(pull, code, result, broker_id))
             return
-        header = PULL_ANSWER % (
-            code,
-            broker_id,
-            result.next_offset,
-            result.min_offset,
-            result.max_offset,
-            route.topic_flag,
-            route.group_flag,
-            pull.opaque,
-            result.status.encode(),
-        )
-        size = len(header)
-        sizes = _SIZES.pack(size + 4 + result.size, size)
-        pull.connection.send(b"".join([sizes, header, *result.records]))
+        flags = route.topic_flag, route.group_flag
+        frame = answer_frame(code, result, pull.opaque, broker_id, *flags)
+        pull.connection.send(frame)
 
     def _command(
         self, pull: Pull, code: int, result: ReadResult, broker_id: int

@@ -42,6 +42,7 @@ from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import IQueue, IStore, Matches, MessageFilter
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
+from rocketbroker.wire.command import Command
 from rocketbroker.wire.hot import PullFields
 
 #: The remark to a pull at a slave without slaveReadEnable, as RocketMQ words it.
@@ -91,6 +92,11 @@ class PullForbidden(NoPermission):
     def __init__(self, kind: int, remark: str) -> None:
         super().__init__(remark)
         self.kind = kind
+
+
+def forbidden(error: PullForbidden) -> Command:
+    """The answer to a pull that is not allowed."""
+    return Command(error.code, {"forbiddenType": str(error.kind)}, remark=error.remark)
 
 
 @final

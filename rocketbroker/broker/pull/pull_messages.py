@@ -11,11 +11,11 @@ C{docs/facts/broker.md} 12.1, 12.3, 12.4; C{docs/facts/store.md} 16.
 
 from __future__ import annotations
 
-from typing import Final, final
+from struct import Struct
+from typing import TYPE_CHECKING, Final, final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.pull.pull_checks import PullForbidden, Route
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.remoting.interfaces import IConnection
@@ -35,7 +35,11 @@ from rocketbroker.store.interfaces import (
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.pull import PullMessageRequestHeader
-from rocketbroker.wire.hot import PullFields
+from rocketbroker.wire.hot import PULL_ANSWER, PullFields
+
+if TYPE_CHECKING:
+    # A worker, which answers pulls, too, has no tables of topics and groups.
+    from rocketbroker.broker.pull.pull_checks import Route
 
 #: Bytes of one answer, whatever the settings say: half of the largest frame.
 MAX_BYTES: Final = 8 << 20
@@ -43,6 +47,11 @@ MAX_BYTES: Final = 8 << 20
 #: Required fields that a pull without a subscription, that does not wait and commits
 #: nothing, does well without.
 NOT_NEEDED: Final = frozenset(("commitOffset", "suspendTimeoutMillis", "subVersion"))
+
+_SIZES: Final = Struct(
+    ">I"  # length of the frame, without these 4 bytes
+    "I"  # serialization (JSON: 0), length of the header
+)
 
 #: The status of a pull whose group's offset was reset.
 OFFSET_RESET: Final = "OFFSET_RESET"
@@ -188,6 +197,26 @@ def nothing(status: str, queue: IQueue, offset: int) -> ReadResult:
     )
 
 
-def forbidden(error: PullForbidden) -> Command:
-    """The answer to a pull that is not allowed."""
-    return Command(error.code, {"forbiddenType": str(error.kind)}, remark=error.remark)
+def answer_frame(
+    code: int,
+    result: ReadResult,
+    opaque: int,
+    broker_id: int,
+    topic_flag: int,
+    group_flag: int,
+) -> bytes:
+    """The whole frame that answers a pull which came as JSON."""
+    header = PULL_ANSWER % (
+        code,
+        broker_id,
+        result.next_offset,
+        result.min_offset,
+        result.max_offset,
+        topic_flag,
+        group_flag,
+        opaque,
+        result.status.encode(),
+    )
+    size = len(header)
+    sizes = _SIZES.pack(size + 4 + result.size, size)
+    return b"".join([sizes, header, *result.records])

@@ -55,10 +55,8 @@ class HoldingTests(SynchronousTestCase):
         """What is tested, with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
         self.services = services_of(self.clock, broker=settings)
-        made = LongPolling(
-            self.clock, self.rig.store, settings, self.turns, self.services
-        )
-        made.start()
+        made = LongPolling(self.clock, self.rig.store, settings, self.turns)
+        self.services.begin(HELD_PULLS, made.check)
         self.addCleanup(made.stop)
         self.addCleanup(self.services.stop)
         return made

@@ -6,7 +6,7 @@ import errno
 from typing import Any, cast
 
 from rocketbroker.broker.pull import pull, pull_checks
-from rocketbroker.broker.services import CHECK_SECONDS
+from rocketbroker.broker.services import CHECK_SECONDS, HELD_PULLS
 from rocketbroker.store.interfaces import FOUND, Arrival, IStore, ReadResult
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -361,8 +361,8 @@ class HeldTests(PullCase):
 
     def test_check(self) -> None:
         """Unwanted messages move it on after a while."""
-        self.rig.long_polling.start()
-        self.addCleanup(self.rig.long_polling.stop)
+        broker = self.rig.broker
+        broker.services.begin(HELD_PULLS, broker.long_polling.check)
         self.hold(0, subscription="B")
         self.send("a", tag="A")
         self.rig.clock.advance(CHECK_SECONDS)
