@@ -21,6 +21,7 @@ made anew by each start and removed by each clean stop; nothing in it needs to s
     8        how many queues have slots
     9        what other processes may append by: the version of all that the owner has
              told them. It differs after each change; 0: they may append nothing
+    10       the same of what they may read; 0: nothing
     16...    of each queue 4 words: next offset, max offset, min offset, and of a
              batch queue the byte behind its last unit
     =======  ================================================================
@@ -62,6 +63,7 @@ DISPATCHED: Final = 6
 APPENDING: Final = 7
 QUEUES: Final = 8
 VERSION: Final = 9
+READ_VERSION: Final = 10
 
 #: Who is between reserving and publishing.
 OWNER_APPENDS: Final = 1

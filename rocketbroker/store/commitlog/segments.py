@@ -144,6 +144,11 @@ class Segment:
         if self._view is not None:
             self._view.madvise(mmap.MADV_NORMAL if is_wanted else mmap.MADV_RANDOM)
 
+    def forget_pages(self) -> None:
+        """Let the system alone keep what was read through the mapping."""
+        if self._view is not None:
+            self._view.madvise(mmap.MADV_DONTNEED)
+
     def allocate(self, until: int, after: int = 0) -> bool:
         """Reserve blocks up to a position, at most to the end.
 
@@ -325,8 +330,7 @@ class Segments:
 
     def _roll(self) -> Segment:
         start = self.all[-1].end if self.all else 0
-        segment = self._ahead
-        folder = self._ahead_folder
+        segment, folder = self._ahead, self._ahead_folder
         if segment is None or segment.start != start:
             folder = self._folder(start)
             segment = self._make(start, folder)
@@ -378,10 +382,8 @@ class Segments:
         return segment
 
     def stand_in(self, start: int, content: bytes) -> Segment:
-        """A segment in memory alone, in the place of one that is missing.
-
-        @param content: how it begins; the rest reads as zeros.
-        """
+        """A segment in memory alone, in the place of one that is missing: C{content},
+        and zeros behind it."""
         path = os.path.join(self._folder(start), segment_name(start))
         missing = MissingFile(content, self.size)
         return Segment(start, self.size, path, self.open_files, missing)

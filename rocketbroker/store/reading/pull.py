@@ -50,7 +50,7 @@ from rocketbroker.store.shared_positions import (
     MIN,
     MIN_POSITION,
     PUBLISHED,
-    SharedPositions,
+    Positions,
 )
 
 #: No answer may be larger (C{docs/facts/store.md} 16).
@@ -83,7 +83,7 @@ class Reading:
     def __init__(
         self,
         segments: Segments,
-        positions: SharedPositions,
+        positions: Positions,
         options: StoreOptions,
         memory_bytes: int,
         corruption_log: CorruptionLog,

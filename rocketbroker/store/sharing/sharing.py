@@ -15,7 +15,12 @@ from rocketbroker.store.append_lock import AppendLock
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.disk_usage import NO_ROOM
-from rocketbroker.store.shared_positions import VERSION, SharedPositions
+from rocketbroker.store.shared_positions import (
+    MAX,
+    READ_VERSION,
+    VERSION,
+    SharedPositions,
+)
 from rocketbroker.store.sharing.append_lock import SharedAppendLock, take_over
 
 
@@ -87,6 +92,16 @@ class Sharing:
         assert self._positions is not None
         self._positions.view[VERSION] = version if self.is_on else 0
 
+    def let_read(self, version: int) -> None:
+        """Let others read by this version of what they were told; see L{let_append}."""
+        assert self._positions is not None
+        self._positions.view[READ_VERSION] = version if self.is_on else 0
+
+    def end_of(self, slot: int) -> int:
+        """The end of the queue with that slot."""
+        assert self._positions is not None
+        return int(self._positions.view[slot + MAX])
+
     def appended(self, messages: int, size: int, store_ms: int) -> None:
         """Count messages that others have appended."""
         log = self._log
@@ -106,6 +121,7 @@ class Sharing:
         if shared is not None:
             with shared:
                 self.let_append(0)
+                self.let_read(0)
             self._shared = None
             self.append_lock = self.threads
             shared.remove()
