@@ -24,6 +24,11 @@ _COUNTS: Final = (
         "sends that the worker has appended to the store itself",
     ),
     (
+        "pulls",
+        "rocketbroker_worker_pulls_total",
+        "pulls that the worker has answered itself, and those that wait in it",
+    ),
+    (
         "bytes_in",
         "rocketbroker_worker_bytes_in_total",
         "bytes that the worker received from clients",
@@ -69,6 +74,12 @@ def add_workers(samples: Samples, workers: Workers | None) -> None:
             "rocketbroker_worker_resident_memory_bytes",
             "memory of the worker",
             load.resident_bytes,
+            worker=number,
+        )
+        samples.gauge(
+            "rocketbroker_worker_held_pulls",
+            "pulls that wait in the worker for messages",
+            load.held,
             worker=number,
         )
         samples.counter(

@@ -9,8 +9,8 @@ in place of the system's: so responders, limits and counters do not know the dif
 and the owner can ask clients, too.
 
 A worker I{joins} the owner's store (L{rocketbroker.store.sharing}), appends ordinary
-sends itself, and answers them; so the owner's core is not the limit of what a broker
-takes. All other requests are relayed.
+sends itself, reads for ordinary pulls, and answers both; so the owner's core is not the
+limit of what a broker takes and gives. All other requests are relayed.
 
 What a worker may append
 ========================
@@ -35,10 +35,8 @@ From the change until the next ALLOW it relays all sends.
     static topics                   queue; version       does not know
     running settings,     owner     ALLOW; version       relays
     flush mode, role
-    filters               owner     not at all: bit maps are made when it dispatches
+    bit maps of filters   owner     not at all: they are made when it dispatches
     access control        owner     not supported yet; with it nothing is allowed
-    groups, offsets,      owner     not at all: pulls, heartbeats and all that is about
-    resets, held pulls              groups is relayed
     next queue offsets    shared    words, under the append lock
     end of the log        shared    the word PUBLISHED, under the append lock
     segments              owner     the directory, when PUBLISHED is in a new one; a
@@ -51,6 +49,47 @@ From the change until the next ALLOW it relays all sends.
 The version has one number for all, and each change of any topic drops what workers know
 of all topics. That costs one relayed send for each queue and worker; a version for each
 topic would cost a look-up for each send.
+
+Which pulls a worker may answer
+===============================
+
+A pull that would go the hot way in the owner (L{rocketbroker.broker.pull.pull}), by a
+I{route} that the owner has told: for one group, topic, queue and subscription. What is
+found in memory is answered; a pull that waits for the next message waits here. All else
+is relayed: routes that are not known here, request 361, pulls of proxies, broadcasting
+groups, what is cold, damaged, or outside of the queue, pulls that wait with a filter on
+properties, queues with an extension; and I{all} pulls while access control or
+C{rejectPullConsumerEnable} is on, if a plug-in is around the store, on a slave, and
+while entries of queues have no room on the disk.
+
+These have a version of their own, READ_VERSION: it changes with each rebalancing, and
+workers are told anew 50 ms later, so that many changes cost as much as one. A worker
+looks at it once in each turn, and again behind each read. From the change until the
+next PULLS it relays all pulls.
+
+    ====================  ========  ===================  ===============================
+    state                 owner     learned by           what a worker does meanwhile
+    ====================  ========  ===================  ===============================
+    topics, permissions,  owner     ASK_PULL, ROUTE for  relays pulls without a route
+    groups,                         each queue; version
+    subscriptions
+    filters               owner     the expression, by   relays
+                                    ROUTE; version
+    running settings,     owner     PULLS; version       relays
+    role
+    resets of offsets     owner     version; no ROUTE    relays; WAKE lets all pulls
+                                    while one is         that wait ask again
+                                    pending
+    consumer offsets      owner     not at all           PULLED tells where groups pull
+                                                         next and what pulls commit,
+                                                         each 10 ms, and before anything
+                                                         is relayed that came later
+    held pulls            worker    WAIT tells where;    at the end of the wait a route
+                                    WAKE comes once per  that does not hold any more
+                                    turn when that       lets the pull ask again
+                                    queue has grown
+    ends of queues        shared    the words MIN, MAX
+    ====================  ========  ===================  ===============================
 
 Order
 =====
@@ -67,6 +106,8 @@ The modules, in the order in which a request meets them:
   - C{own_sends}: the sends that the worker appends itself
   - C{approvals}: which these are, as the owner decides it; C{payloads}: what the two
     say of them
+  - C{own_pulls}: the pulls that the worker answers itself; C{pull_approvals}: which
+    these are, as the owner decides it
   - C{relayed_socket}: the socket of one connection, in the owner
   - C{owner_link}: the owner's end of a link: all such sockets of one worker
   - C{worker}: a worker, from its start to its end

@@ -35,6 +35,7 @@ from rocketbroker.workers.payloads import (
     read_ask,
     some_of,
 )
+from rocketbroker.workers.pull_approvals import PullApprovals
 
 #: While nothing is allowed.
 _NOTHING: Final = Allowance(0, {}, {}, "", 0)
@@ -42,8 +43,9 @@ _NOTHING: Final = Allowance(0, {}, {}, "", 0)
 
 @final
 class Approvals:
-    """Lets workers append.
+    """Lets workers append, and answer pulls.
 
+    @ivar pulls: the pulls.
     @ivar port_counts: those of the main port. It gets what workers have served, though
         some of it may have come to the VIP port.
     """
@@ -61,6 +63,7 @@ class Approvals:
         """
         @param sharing: of the broker's store, which no plug-in is around.
         """
+        self.pulls = PullApprovals(clock, broker, sharing, lambda: self.port_counts)
         self.port_counts = Counts()
         self._clock = clock
         self._broker = broker
@@ -81,11 +84,13 @@ class Approvals:
         broker.mappings.watch(self.changed)
         broker.running.subscribe(lambda _: self.changed())
         self.changed()
+        self.pulls.start()
 
     def stop(self) -> None:
         """Let nobody append any more."""
         self._stopped = True
         self.changed()
+        self.pulls.stop()
 
     def may_append(self) -> bool:
         """Whether all ordinary sends are appended and answered at once, by nobody's
@@ -135,12 +140,14 @@ class Approvals:
         link.hears = self._hears
         self._links.append(link)
         link.tell(Kind.ALLOW, encode(self._allowance()))
+        self.pulls.joined(link)
 
     def left(self, link: WorkerLink) -> None:
         """A worker's link is gone."""
         if link in self._links:
             self._links.remove(link)
         self._asks = [ask for ask in self._asks if ask[0] is not link]
+        self.pulls.left(link)
 
     def ended(self) -> None:
         """A worker's process is gone: it may have died in an append, or before it has
@@ -156,6 +163,8 @@ class Approvals:
             self._asks.append((link, read_ask(payload)))
         elif kind == Kind.APPENDED:
             self._count(read_appended(payload))
+        else:
+            self.pulls.hears(link, kind, payload)
 
     def _turn_ended(self) -> None:
         if self._is_allowed is not self.may_append() and not self._stopped:
@@ -166,6 +175,7 @@ class Approvals:
                 slot = self._slot(ask)
                 answer = QueueAnswer(self._version, ask.topic, ask.queue_id, slot)
                 link.tell(Kind.QUEUE, encode(answer))
+        self.pulls.turn_ended()
 
     def _slot(self, ask: Ask) -> int:
         """The words of a queue to which workers may append; -1: they may not."""

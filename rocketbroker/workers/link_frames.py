@@ -50,6 +50,14 @@ class Kind(IntEnum):
     - ASK, to the owner: whether it may append to a queue, as JSON
     - QUEUE, to the worker: the answer
     - APPENDED, to the owner: what the worker has appended, counted, as JSON
+    - PULLS, to the worker: which pulls it may answer itself, and how, as JSON
+    - ASK_PULL, to the owner: whether it may answer pulls of a group from a queue, as
+      JSON; ROUTE, to the worker: the answer
+    - PULLED, to the owner: what the worker has answered, counted, as JSON
+    - WAIT, to the owner: pulls wait at the end of a queue: its slot and its end, 8
+      bytes each
+    - WAKE, to the worker: that queue has grown: its slot, 8 bytes; L{WAKE_ALL}: all
+      pulls that wait are to be answered
     - FENCE, to the owner: tell when all that came before on this connection is done;
       to the worker: it is
     """
@@ -68,6 +76,12 @@ class Kind(IntEnum):
     QUEUE = 12
     APPENDED = 13
     FENCE = 14
+    PULLS = 15
+    ASK_PULL = 16
+    ROUTE = 17
+    PULLED = 18
+    WAIT = 19
+    WAKE = 20
 
 
 class Reason(IntEnum):
@@ -79,6 +93,9 @@ class Reason(IntEnum):
 
 
 KINDS: Final = frozenset(Kind)
+
+#: In the place of a slot in WAKE: all queues.
+WAKE_ALL: Final = -1
 
 #: Bytes of one connection that the worker may have and the client's kernel has not
 #: taken: what the kernel's own buffer may hold of a connection without a worker.

@@ -1,6 +1,7 @@
 # -*- test-case-name: tests.workers.test_own_sends -*-
-"""What an owner and a worker say of sends that the worker appends itself: the payloads
-of ALLOW, ASK, QUEUE and APPENDED, as JSON.
+"""What an owner and a worker say of sends that the worker appends itself, and of pulls
+that it answers itself: the payloads of ALLOW, ASK, QUEUE and APPENDED, and of PULLS,
+ASK_PULL, ROUTE and PULLED, as JSON.
 
 Both are processes of one broker, and of one version.
 """
@@ -25,6 +26,31 @@ STORE_SETTINGS: Final = (
 
 #: Those of a broker.
 BROKER_SETTINGS: Final = ("region_id", "trace_on", "broker_cluster_name")
+
+#: The settings of a store by which a worker reads.
+READ_SETTINGS: Final = (
+    "store_path_root_dir",
+    "store_path_commit_log",
+    "read_only_commit_log_store_paths",
+    "mapped_file_size_commit_log",
+    "mapped_file_size_consume_queue",
+    "access_message_in_memory_max_ratio",
+    "max_filter_message_size",
+    "travel_cq_file_num_when_get_message",
+    "max_transfer_count_on_message_in_memory",
+    "max_transfer_bytes_on_message_in_memory",
+    "max_transfer_count_on_message_in_disk",
+    "max_transfer_bytes_on_message_in_disk",
+    "rocketbroker_max_pull_messages",
+    "rocketbroker_max_pull_bytes",
+)
+
+#: The settings of a broker by which pulls wait.
+WAIT_SETTINGS: Final = (
+    "pull_thread_pool_queue_capacity",
+    "long_polling_enable",
+    "short_polling_time_mills",
+)
 
 
 def some_of(options: object, names: tuple[str, ...]) -> dict[str, Any]:
@@ -109,8 +135,117 @@ class Appended(msgspec.Struct, array_like=True):
     queues: list[QueueCounts]
 
 
+@final
+class PullAllowance(msgspec.Struct, frozen=True):
+    """Which pulls a worker may answer itself.
+
+    @ivar version: of all that this says, and of routes that follow; 0: none.
+    @ivar store: the settings of the store.
+    @ivar broker: those of the broker.
+    @ivar memory_bytes: the machine's memory.
+    """
+
+    version: int
+    store: dict[str, Any]
+    broker: dict[str, Any]
+    memory_bytes: int
+
+    def store_options(self) -> StoreOptions:
+        """The settings of the store, all others as they are by default."""
+        return StoreOptions(**self.store)
+
+
+@final
+class AskPull(msgspec.Struct, frozen=True, array_like=True):
+    """Whether a worker may answer pulls like one that has come.
+
+    @ivar connection: of its client, by its number on the link.
+    @ivar is_own: whether the pull brought its subscription along.
+    @ivar subscription: that; L{None} if it did not.
+    @ivar expression_type: of that.
+    @ivar sub_version: of the subscription that the client knows.
+    """
+
+    connection: int
+    group: str
+    topic: str
+    queue_id: int
+    is_own: bool
+    subscription: str | None
+    expression_type: str | None
+    sub_version: int
+
+
+@final
+class PullRoute(msgspec.Struct, frozen=True, array_like=True):
+    """The answer, if it may.
+
+    @ivar version: as long as this is the version.
+    @ivar ask: the question.
+    @ivar slot: the first word of the queue.
+    @ivar trusted_from: the owner has entered all entries from this offset on.
+    @ivar expression: what is wanted.
+    @ivar expression_type: of that.
+    @ivar sub_version: pulls with a later one are not like this.
+    @ivar broker_id: what answers say.
+    @ivar topic_flag: the same.
+    @ivar group_flag: the same.
+    """
+
+    version: int
+    ask: AskPull
+    slot: int
+    trusted_from: int
+    expression: str | None
+    expression_type: str | None
+    sub_version: int
+    broker_id: int
+    topic_flag: int
+    group_flag: int
+
+
+@final
+class QueuePulls(msgspec.Struct, array_like=True):
+    """What was pulled from a queue for a group.
+
+    @ivar next_offset: where the group pulls next.
+    @ivar commit_offset: what its last pull has committed; negative: none has.
+    """
+
+    group: str
+    topic: str
+    queue_id: int
+    messages: int
+    bytes: int
+    pulls: int
+    next_offset: int
+    commit_offset: int
+
+
+@final
+class Pulled(msgspec.Struct, array_like=True):
+    """What a worker has answered since it has said so last.
+
+    @ivar seconds: how long the last of it took.
+    @ivar pulls: how many there were, and how many of them got messages.
+    @ivar bytes_in: their bytes.
+    @ivar answers: how many were answered.
+    """
+
+    seconds: float
+    pulls: int
+    found: int
+    bytes_in: int
+    answers: int
+    queues: list[QueuePulls]
+
+
 encode: Final = msgspec.json.Encoder().encode
 read_allowance: Final = msgspec.json.Decoder(Allowance).decode
 read_ask: Final = msgspec.json.Decoder(Ask).decode
 read_queue: Final = msgspec.json.Decoder(QueueAnswer).decode
 read_appended: Final = msgspec.json.Decoder(Appended).decode
+read_pulls: Final = msgspec.json.Decoder(PullAllowance).decode
+read_ask_pull: Final = msgspec.json.Decoder(AskPull).decode
+read_route: Final = msgspec.json.Decoder(PullRoute).decode
+read_pulled: Final = msgspec.json.Decoder(Pulled).decode

@@ -36,7 +36,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from struct import Struct
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from twisted.logger import Logger
 
@@ -64,6 +64,9 @@ _WORDS: Final = Struct(
 )
 
 
+#: How the header of a pull begins.
+PULL: Final = b'{"code":11,"'
+
 #: Requests with longer headers are relayed: properties have a limit, and the owner's
 #: words for it.
 MAX_HEADER: Final = 16 << 10
@@ -81,6 +84,20 @@ def is_send(data: bytes, start: int) -> bool:
     if data[start + 4] == _BINARY:
         return int.from_bytes(data[start + 8 : start + 10], "big") in _SEND_CODES
     return True
+
+
+class TakesPulls(Protocol):
+    """Answers pulls in this worker."""
+
+    @property
+    def is_unreported(self) -> bool:
+        """Whether the owner has not been told of all."""
+
+    def report(self) -> None:
+        """Tell it."""
+
+    def take(self, connection: IConnection, header: bytes, size: int) -> bool:
+        """Answer a pull, or let it wait; whether that was done."""
 
 
 @final
@@ -136,6 +153,7 @@ class OwnerRelay:
     @ivar own_most: a longer frame, without its first word, is relayed.
     @ivar begin: whether the worker serves anything itself now, before it is asked to.
     @ivar finish: does now what was to be done at the end of the turn.
+    @ivar pulls: answers pulls; L{None}: they are relayed.
     """
 
     _log = Logger()
@@ -160,6 +178,7 @@ class OwnerRelay:
         self.own_most = group.limits.frame_bytes
         self.begin: Callable[[], bool] = lambda: True
         self.finish: Callable[[], object] = self.served.clear
+        self.pulls: TakesPulls | None = None
         self._unfenced: list[RelayedClient] = []
         self._hub = hub
         self._group = group
@@ -185,7 +204,7 @@ class OwnerRelay:
             self._waiting.append(client)
             client.hold()
             return 0
-        if self._group.table.hot:
+        if self._group.table.hot or self.pulls is not None:
             start, frames = self._serve(client, data)
         else:
             start, frames = self._whole(data)
@@ -220,16 +239,25 @@ class OwnerRelay:
         connection, find = client.connection, self._group.table.hot.get
         most, own_most = self._group.limits.frame_bytes - 4, self.own_most
         run_most = min(own_most, MAX_HEADER)
-        unpack = _WORDS.unpack_from
-        size = len(data)
+        size, unpack = len(data), _WORDS.unpack_from
         # What is left to be passed on begins there; what is served, if anything is.
         begin = start = frames = 0
         served = -1
-        while size - start >= 8:
+        while size - start >= 8 and not connection.halted:
             length, word = unpack(data, start)
             head, end = start + 8, start + 4 + length
             if end > size or not 4 <= length <= most:
                 break
+            if data[head : head + 12] == PULL and word <= length - 4:
+                if self._pulled(connection, data[start : head + word]):
+                    served = self._take_span(client, data, served, start)
+                    self._pass(client, data[begin:start])
+                    begin = start = end
+                    if self._hub.seconds() >= self._hub.latest:
+                        break
+                    continue
+                if connection.halted:
+                    break
             if is_own and word <= MAX_HEADER and length <= own_most:
                 entry = find(data[head : head + 12])
                 taken = 0
@@ -260,8 +288,7 @@ class OwnerRelay:
                     begin = start = end
                     continue
             if served >= 0:
-                self._take_span(client, data, served, start)
-                served = -1
+                served = self._take_span(client, data, served, start)
             frames += 1
             if is_send(data, start):
                 if self.served:
@@ -273,12 +300,35 @@ class OwnerRelay:
         self._pass(client, data[begin:start])
         return start, frames
 
+    def _pulled(self, connection: HubConnection, frame: bytes) -> bool:
+        """Let the worker answer a pull; whether it does.
+
+        While unread answers take too much memory the connection waits with it.
+        """
+        pulls = self.pulls
+        if pulls is None:
+            return False
+        if self._hub.buffers.is_crowded:
+            self._hub.buffers.wait_to_ask(connection)
+            return False
+        try:
+            done = pulls.take(connection, frame[8:], len(frame))
+        except Exception as error:
+            connection.hot_failed(frame[4:], error)
+            return True
+        self._group.counts.frames_in += done
+        return done
+
     def _take_span(
         self, client: RelayedClient, data: bytes, begin: int, end: int
-    ) -> None:
-        """Frames that follow one another are served, if any are."""
+    ) -> int:
+        """Frames that follow one another are served, if any are.
+
+        @return: where the next ones begin: nowhere yet.
+        """
         if 0 <= begin < end:
             self.served.append((client, data, begin, end))
+        return -1
 
     def _fence(self, client: RelayedClient) -> None:
         """Relay all sends of a client until those before are stored."""
@@ -296,6 +346,10 @@ class OwnerRelay:
 
     def _pass(self, client: RelayedClient, data: bytes) -> None:
         if data:
+            pulls = self.pulls
+            if pulls is not None and pulls.is_unreported:
+                # The owner hears of offsets in the order in which they were committed.
+                pulls.report()
             self.stream.write_data(client.id, data)
 
     def proxy_header(self, connection: HubConnection, header: bytes) -> None:
@@ -329,6 +383,10 @@ class OwnerRelay:
         tells why.
         """
         return counts.lost, counts.idle, counts.stalled
+
+    def id_of(self, connection: IConnection) -> int:
+        """The number of a client's connection on the link."""
+        return self._of[connection].id
 
     def tell(self, frame: bytes) -> None:
         """Send a frame to the owner."""

@@ -51,6 +51,8 @@ class WorkerLoad:
     @ivar connections: how many are open.
     @ivar frames_in: frames of clients that it has relayed.
     @ivar sends: sends that it has appended itself.
+    @ivar pulls: pulls that it has answered itself.
+    @ivar held: pulls that wait in it for messages.
     @ivar bytes_in: bytes that it has received from clients.
     @ivar bytes_out: bytes that clients' kernels have taken.
     @ivar cpu_seconds: of the process.
@@ -62,6 +64,8 @@ class WorkerLoad:
     connections: int = 0
     frames_in: int = 0
     sends: int = 0
+    pulls: int = 0
+    held: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
     cpu_seconds: float = 0.0
@@ -83,6 +87,7 @@ class WorkerLoad:
         return WorkerLoad(
             frames_in=self.frames_in + last.frames_in,
             sends=self.sends + last.sends,
+            pulls=self.pulls + last.pulls,
             bytes_in=self.bytes_in + last.bytes_in,
             bytes_out=self.bytes_out + last.bytes_out,
             cpu_seconds=self.cpu_seconds + last.cpu_seconds,

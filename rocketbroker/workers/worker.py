@@ -22,8 +22,14 @@ from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.workers.link import LinkStream
 from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
+from rocketbroker.workers.own_pulls import OwnPulls
 from rocketbroker.workers.own_sends import OwnSends
-from rocketbroker.workers.payloads import read_allowance, read_queue
+from rocketbroker.workers.payloads import (
+    read_allowance,
+    read_pulls,
+    read_queue,
+    read_route,
+)
 from rocketbroker.workers.relay import OwnerRelay
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 
@@ -53,6 +59,7 @@ class Worker:
     @ivar group: the connections of clients.
     @ivar relay: the link.
     @ivar own_sends: what it appends itself.
+    @ivar own_pulls: the pulls that it answers itself.
     """
 
     _log = Logger()
@@ -94,6 +101,8 @@ class Worker:
         self.own_sends = OwnSends(
             reactor, files, wall_ms, self.hub, self.group, self.relay
         )
+        self.own_pulls = OwnPulls(reactor, files, self.hub, self.relay)
+        self.relay.pulls = self.own_pulls
 
     def _told(self, frame: LinkFrame) -> None:
         """The owner says something that concerns the worker itself."""
@@ -106,6 +115,12 @@ class Worker:
             self.own_sends.allow(read_allowance(frame.payload))
         elif frame.kind == Kind.QUEUE:
             self.own_sends.approve(read_queue(frame.payload))
+        elif frame.kind == Kind.PULLS:
+            self.own_pulls.allow(read_pulls(frame.payload))
+        elif frame.kind == Kind.ROUTE:
+            self.own_pulls.route(read_route(frame.payload))
+        elif frame.kind == Kind.WAKE:
+            self.own_pulls.woken(frame.payload)
         elif frame.kind == Kind.STOP:
             self._stop()
 
@@ -121,6 +136,8 @@ class Worker:
             connections=self.hub.connection_count(),
             frames_in=self.relay.frames_relayed,
             sends=self.own_sends.appended,
+            pulls=self.own_pulls.answered,
+            held=self.own_pulls.held,
             bytes_in=counts.bytes_in,
             bytes_out=counts.bytes_out,
             cpu_seconds=cpu_seconds,
@@ -131,6 +148,7 @@ class Worker:
 
     def _say_load(self) -> None:
         self.own_sends.let_go()
+        self.own_pulls.let_go()
         self.relay.tell(link_frame(Kind.LOAD, 0, self.load().to_json()))
         self._calls = [self._reactor.callLater(LOAD_SECONDS, self._say_load)]
 
@@ -151,6 +169,7 @@ class Worker:
             if call.active():
                 call.cancel()
         self.own_sends.close()
+        self.own_pulls.close()
         self.relay.abort()
         self.hub.shut()
         self._ended()

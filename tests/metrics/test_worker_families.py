@@ -39,7 +39,13 @@ class WorkerFamiliesTests(SynchronousTestCase):
         workers = Workers(clock, hub, settings, 2, cast(Any, None))
         workers.slots[1].restarts = 3
         workers.slots[1].before = WorkerLoad(
-            frames_in=1, sends=6, bytes_in=2, bytes_out=3, cpu_seconds=0.5, pauses=4
+            frames_in=1,
+            sends=6,
+            pulls=7,
+            bytes_in=2,
+            bytes_out=3,
+            cpu_seconds=0.5,
+            pauses=4,
         )
         values = self.values(workers)
         prefix = "rocketbroker_worker_"
@@ -51,7 +57,9 @@ class WorkerFamiliesTests(SynchronousTestCase):
                 f"{prefix}resident_memory_bytes": 0,
                 f"{prefix}restarts_total": 3,
                 f"{prefix}frames_relayed_total": 1,
+                f"{prefix}held_pulls": 0,
                 f"{prefix}sends_total": 6,
+                f"{prefix}pulls_total": 7,
                 f"{prefix}bytes_in_total": 2,
                 f"{prefix}bytes_out_total": 3,
                 f"{prefix}cpu_seconds_total": 0.5,
