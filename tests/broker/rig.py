@@ -34,6 +34,7 @@ from rocketbroker.testing.master_link import ScriptedLink
 from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import JSON, Command
 from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.frames import encode
@@ -49,6 +50,23 @@ WALL_MS = 1_700_000_000_000
 MAX_UNIQUE = 2
 
 UNIQUE = "7F000001000018B4AAC2000012345678"
+
+#: What the names of a send's fields stand for, in request 10.
+LONG_NAMES = {
+    "a": "producerGroup",
+    "b": "topic",
+    "c": "defaultTopic",
+    "d": "defaultTopicQueueNums",
+    "e": "queueId",
+    "f": "sysFlag",
+    "g": "bornTimestamp",
+    "h": "flag",
+    "i": "properties",
+    "j": "reconsumeTimes",
+    "k": "unitMode",
+    "m": "batch",
+    "n": "bname",
+}
 
 SMALL = {
     "storePathRootDir": "/store",
@@ -328,6 +346,14 @@ def send_ext(
         "n": "broker-a",
         **more,
     }
+
+
+def fields_for(code: int, ext: dict[str, str]) -> dict[str, str]:
+    """The fields of a send under the names that they have in a request: in 10 they are
+    long."""
+    if code != RequestCode.SEND_MESSAGE:
+        return ext
+    return {LONG_NAMES.get(name, name): value for name, value in ext.items()}
 
 
 def pull_ext(

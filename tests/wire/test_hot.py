@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from msgspec.structs import asdict
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.command import JSON, RESPONSE, Command
@@ -18,10 +19,12 @@ from rocketbroker.wire.hot import (
     frame_of,
     quoted,
     read_ack,
+    read_long_send,
     read_pull,
     read_send,
     send_answer_start,
 )
+from tests.broker.rig import fields_for
 
 SEND = {
     "a": "PG",
@@ -140,6 +143,34 @@ class SendTests(SynchronousTestCase):
     def test_noOpaque(self) -> None:
         """So does one without an opaque: there is nothing to answer to."""
         self.assertIsNone(send_of(header(310, dict(SEND)).replace(b"opaque", b"x")))
+
+
+class LongSendTests(SynchronousTestCase):
+    """Headers of 10."""
+
+    def test_fields(self) -> None:
+        """It is the same value as that of 310 with these fields."""
+        long = header(10, dict(fields_for(10, SEND)), opaque=-5, flag=2)
+        read, short = read_long_send(long), read_send(header(310, dict(SEND)))
+        self.assertEqual((read.opaque, read.flag), (-5, 2))
+        self.assertEqual(asdict(read.extFields), asdict(short.extFields))
+
+    def test_onlyRequired(self) -> None:
+        """Of each field it is known whether it may be missing, and what it is then."""
+        for name in SEND:
+            few = {key: text for key, text in SEND.items() if key != name}
+            short = send_of(header(310, dict(few)))
+            try:
+                read = read_long_send(header(10, dict(fields_for(10, few))))
+            except NOT_READ:
+                self.assertIsNone(short, name)
+                continue
+            assert short is not None, name
+            self.assertEqual(asdict(read.extFields), asdict(short.extFields))
+
+    def test_letters(self) -> None:
+        """Letters say nothing in request 10."""
+        self.assertRaises(NOT_READ, read_long_send, header(10, dict(SEND)))
 
 
 class PullTests(SynchronousTestCase):

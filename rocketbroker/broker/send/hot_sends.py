@@ -7,6 +7,9 @@ All other requests it leaves to the general way by returning False, so that each
 in one place. It knows neither topics nor a store, so that another process can go it,
 too: who has it approves queues, and forgets them in time.
 
+Request 10 differs from 310 in the names of its fields only. The compiled reader of
+several sends knows those of 310: clients send no other unless they are told to.
+
 C{docs/facts/broker.md} 10.1, 10.5.
 """
 
@@ -31,14 +34,16 @@ from rocketbroker.codec.sends import SendReader
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import properties
-from rocketbroker.remoting.interfaces import HotRun, IConnection
+from rocketbroker.remoting.interfaces import HotRun, IConnection, IResponderTable
 from rocketbroker.store.interfaces import Draft
+from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, RESPONSE
 from rocketbroker.wire.hot import (
     NOT_READ,
     SendFields,
     SendHeader,
     quoted,
+    read_long_send,
     read_send,
     send_answer_start,
 )
@@ -47,6 +52,13 @@ from rocketbroker.wire.hot import (
 #: and of several tags.
 _HOST_BITS: Final = 0x30
 _NOT_HOT_BITS: Final = ~(0x700 | 0x3)
+
+#: The sends that go this way, in the order in which they are registered.
+CODES: Final = (
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.SEND_MESSAGE,
+)
 
 
 class Room(Protocol):
@@ -135,6 +147,12 @@ class HotSends:
         self._tail_code = 0
         self._ready: dict[str, dict[int, QueueSends]] = {}
 
+    def register(self, table: IResponderTable) -> None:
+        """Take sends on a port."""
+        table.register_hot(CODES[0], self.take, quick=True, run=self.run)
+        table.register_hot(CODES[1], self.take)
+        table.register_hot(CODES[2], self.take_long, quick=True)
+
     def configure(
         self, options: BrokerOptions, max_bytes: int, store_host: bytes
     ) -> None:
@@ -204,22 +222,30 @@ class HotSends:
             return None
         return code, wants_wait(own)
 
-    def take(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+    def take_long(self, connection: IConnection, header: bytes, body: bytes) -> bool:
+        """The same as L{take}, for request 10."""
+        return self.take(connection, header, body, read_long_send)
+
+    def take(
+        self,
+        connection: IConnection,
+        header: bytes,
+        body: bytes,
+        read: Callable[[bytes], SendHeader] = read_send,
+    ) -> bool:
         """Take a send that came as JSON if everything about it is ordinary."""
         try:
-            call = read_send(header)
+            call = read(header)
         except NOT_READ:
             return False
-        flag = call.flag
-        if flag & RESPONSE or not body:
+        if call.flag & RESPONSE or not body:
             return False
         if self.generation != self._source.generation:
             self._renew()
         fields = call.extFields
         queues = self._ready.get(fields.b)
         sends = None if queues is None else queues.get(fields.e)
-        sys_flag = fields.f
-        if sends is None or sys_flag & _NOT_HOT_BITS:
+        if sends is None or fields.f & _NOT_HOT_BITS:
             if sends is None and self._unknown is not None:
                 self._unknown(fields.b, fields.e)
             return False
@@ -250,24 +276,20 @@ class HotSends:
             elif "_" not in tail and "TAGS\x01" not in head:
                 self._tail, self._tail_code = tail, code
         key = unique.encode()
+        to = None if call.flag & ONEWAY else connection
         self.taken += 1
-        self._batcher.drafts.append(
+        batcher.drafts.append(
             Draft(
                 sends.queue,
                 body,
                 (own + self._added_after[own[-1] == "\x02"]).encode(),
                 fields.h,
-                sys_flag,
+                fields.f,
                 fields.g,
                 connection.peer_host,
                 fields.j,
                 code,
-                (
-                    None if flag & ONEWAY else connection,
-                    call.opaque,
-                    key if key.isalnum() else quoted(key),
-                    sends,
-                ),
+                (to, call.opaque, key if key.isalnum() else quoted(key), sends),
                 None,
                 0,
                 not self._waits or wants_wait(own),

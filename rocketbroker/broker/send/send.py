@@ -40,7 +40,7 @@ from rocketbroker.broker.send.append_batcher import (
     problem_of,
 )
 from rocketbroker.broker.send.dead_letters import DeadLetters
-from rocketbroker.broker.send.hot_sends import HotSends, batch_draft
+from rocketbroker.broker.send.hot_sends import CODES, HotSends, batch_draft
 from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.send.send_checks import (
     SendChecks,
@@ -59,7 +59,6 @@ from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
 from rocketbroker.wire.bodies.topics import TopicConfig
-from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.hot import (
     SendFields,
@@ -143,12 +142,9 @@ class Sending:
 
     def register(self, table: IResponderTable) -> None:
         """Answer sends on a port."""
-        table.register(RequestCode.SEND_MESSAGE, self.respond)
-        table.register(RequestCode.SEND_MESSAGE_V2, self.respond)
-        table.register(RequestCode.SEND_BATCH_MESSAGE, self.respond)
-        hot, run = self.hot.take, self.hot.run
-        table.register_hot(RequestCode.SEND_MESSAGE_V2, hot, quick=True, run=run)
-        table.register_hot(RequestCode.SEND_BATCH_MESSAGE, hot)
+        for code in CODES:
+            table.register(code, self.respond)
+        self.hot.register(table)
 
     def approved(self, topic: str, queue_id: int) -> QueueSends | None:
         """The counts of a queue to which sends go the hot way; None: they do not."""

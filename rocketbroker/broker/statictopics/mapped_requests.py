@@ -48,6 +48,7 @@ from rocketbroker.wire.fields import integer_of
 #: that JSON would write otherwise; and within a text, quotes have a backslash.
 _HOT_TOPICS: Final = {
     RequestCode.PULL_MESSAGE: re.compile(rb'"topic":"([^"\\]*)"'),
+    RequestCode.SEND_MESSAGE: re.compile(rb'"topic":"([^"\\]*)"'),
     RequestCode.SEND_MESSAGE_V2: re.compile(rb'"b":"([^"\\]*)"'),
     RequestCode.SEND_BATCH_MESSAGE: re.compile(rb'"b":"([^"\\]*)"'),
 }

@@ -9,24 +9,16 @@ from rocketbroker.records.batches import encode_part, unwrap
 from rocketbroker.records.record import decode_all
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.command import Command
-from tests.broker.rig import HOST_TEXT, UNIQUE, Rig, answered, pull_ext, send_ext
+from tests.broker.rig import (
+    HOST_TEXT,
+    UNIQUE,
+    Rig,
+    answered,
+    fields_for,
+    pull_ext,
+    send_ext,
+)
 from tests.broker.transactions import COMMIT, ROLLBACK, ConnectionGroup
-
-#: What the short names of a send's header stand for, in request 10.
-LONG = {
-    "a": "producerGroup",
-    "b": "topic",
-    "c": "defaultTopic",
-    "d": "defaultTopicQueueNums",
-    "e": "queueId",
-    "f": "sysFlag",
-    "g": "bornTimestamp",
-    "h": "flag",
-    "i": "properties",
-    "j": "reconsumeTimes",
-    "k": "unitMode",
-    "m": "batch",
-}
 
 
 class InnerBatchTests(SynchronousTestCase):
@@ -145,9 +137,7 @@ class SinglesTests(SynchronousTestCase):
     def send(self, code: int, key: str, more: str = "", **ext: str) -> Command:
         """Send one whose body is its key."""
         text = f"UNIQ_KEY\x01{key}\x02{more}"
-        names = LONG if code == 10 else {}
-        given = send_ext("B", properties=text, **ext).items()
-        header = {names.get(name, name): value for name, value in given}
+        header = fields_for(code, send_ext("B", properties=text, **ext))
         answer = self.rig.ask(code, header, key.encode())
         self.assertEqual(answer.code, 0, answer.remark)
         return answer

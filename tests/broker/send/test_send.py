@@ -5,35 +5,21 @@ from __future__ import annotations
 from itertools import product
 
 from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.metadata.topics import MAX_CHANGES
 from rocketbroker.records.batches import encode_part
 from rocketbroker.records.hashing import java_hash
-from rocketbroker.records.record import StoredMessage
-from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import RESPONSE, Command
-from tests.broker.rig import HOST, HOST_TEXT, UNIQUE, Rig, answered, send_ext
-
-SEND = RequestCode.SEND_MESSAGE_V2
-SEND_V1 = RequestCode.SEND_MESSAGE
-BATCH = RequestCode.SEND_BATCH_MESSAGE
-
-V1_NAMES = {
-    "a": "producerGroup",
-    "b": "topic",
-    "c": "defaultTopic",
-    "d": "defaultTopicQueueNums",
-    "e": "queueId",
-    "f": "sysFlag",
-    "g": "bornTimestamp",
-    "h": "flag",
-    "i": "properties",
-    "j": "reconsumeTimes",
-    "k": "unitMode",
-    "m": "batch",
-    "n": "bname",
-}
+from tests.broker.rig import (
+    HOST,
+    HOST_TEXT,
+    UNIQUE,
+    Rig,
+    answered,
+    fields_for,
+    send_ext,
+)
+from tests.broker.send.sending import BATCH, SEND, SEND_V1, SendingCase
 
 #: Properties that the hot way takes, as clients write them.
 ORDINARY = (
@@ -62,24 +48,6 @@ UNUSUAL = (
     "UNIQ_KEY\x01x\x02TRAN_MSG\x01false\x02",
     "CLUSTER\x01other\x02UNIQ_KEY\x01x\x02TRACE_ON\x01false\x02",
 )
-
-
-class SendingCase(SynchronousTestCase):
-    """A data path with a topic T of four queues."""
-
-    def setUp(self) -> None:
-        """Nothing was sent yet."""
-        self.rig = Rig({})
-        self.addCleanup(self.rig.close)
-        self.rig.topic("T", 4)
-
-    def approve(self, **more: str) -> None:
-        """Send the first message, so that the hot way takes the next."""
-        self.rig.ask(SEND, send_ext(**more), b"first")
-
-    def last(self) -> StoredMessage:
-        """The message that was stored last in queue 0."""
-        return self.rig.records()[-1]
 
 
 class GeneralTests(SendingCase):
@@ -158,7 +126,7 @@ class GeneralTests(SendingCase):
 
     def test_longNames(self) -> None:
         """Request 10 says the same with long names."""
-        ext = {V1_NAMES[key]: value for key, value in send_ext(h="9").items()}
+        ext = fields_for(SEND_V1, send_ext(h="9"))
         self.assertEqual(self.rig.ask(SEND_V1, ext, b"x").code, 0)
         self.assertEqual(self.last().flag, 9)
 
@@ -260,11 +228,12 @@ class HotTests(SendingCase):
             self.rig.topic("V", 2)
         self.assertFalse(self.rig.hot(SEND, send_ext(), b"x"))
 
-    def both(self, properties: str) -> tuple[bool, Command, Command]:
+    def both(self, code: int, properties: str) -> tuple[bool, Command, Command]:
         """Send the same by both ways: was it hot, and the two answers."""
-        ext = send_ext(properties=properties, f="256", h="5", j="2")
-        general = self.rig.ask(SEND, ext, b"body")
-        taken = self.rig.hot(SEND, ext, b"body", opaque=77)
+        ext = send_ext(properties=properties, f="256", h="5", j="2", k="true")
+        ext = fields_for(code, ext)
+        general = self.rig.ask(code, ext, b"body")
+        taken = self.rig.hot(code, ext, b"body", opaque=77)
         if not taken:
             return False, general, general
         self.rig.batcher.flush()
@@ -274,8 +243,8 @@ class HotTests(SendingCase):
 
     def test_same(self) -> None:
         """Both ways store the same and answer the same."""
-        for properties in ORDINARY:
-            taken, general, hot = self.both(properties)
+        for code, properties in product((SEND, SEND_V1), ORDINARY):
+            taken, general, hot = self.both(code, properties)
             self.assertTrue(taken, properties)
             one, two = self.rig.records()[-2:]
             self.assertEqual(one.properties, two.properties)
@@ -289,6 +258,30 @@ class HotTests(SendingCase):
             for name in ("transactionId", "MSG_REGION", "TRACE_ON", "queueId"):
                 self.assertEqual(general.ext[name], hot.ext[name])
             self.assertEqual(hot.ext["msgId"], f"{HOST_TEXT}{two.position:016X}")
+
+    def test_sameBytes(self) -> None:
+        """Requests 310 and 10 are answered with the same bytes and stored alike, and
+        the general way does the same with 10."""
+        found = []
+        for code, hot in ((SEND, True), (SEND_V1, True), (SEND_V1, False)):
+            rig = Rig({})
+            self.addCleanup(rig.close)
+            rig.topic("T", 4)
+            rig.ask(code, fields_for(code, send_ext()), b"first")
+            answers = []
+            # The last has a property without a value, which one way keeps.
+            for properties in ORDINARY[:-1]:
+                ext = fields_for(code, send_ext(properties=properties, m="FALSE"))
+                if hot:
+                    self.assertTrue(rig.hot(code, ext, b"body"))
+                    rig.batcher.flush()
+                    answers.append(rig.connection.answers()[-1])
+                else:
+                    answers.append(rig.ask(code, ext, b"body"))
+            said = [(answer.code, answer.ext, answer.remark) for answer in answers]
+            found.append((said, rig.records(), rig.connection.frames))
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[1][:2], found[2][:2])
 
     def outcome(self, head: str, tail: str) -> tuple[object, ...]:
         """What the hot way makes of properties before and behind a unique key."""
@@ -328,14 +321,16 @@ class HotTests(SendingCase):
             self.assertEqual(self.outcome(*each), alone[each], (before, each))
 
     def test_responseWithTheCode(self) -> None:
-        """A response whose code happens to be 310 is not a send."""
+        """A response whose code happens to be 310 or 10 is not a send."""
         self.approve()
-        self.assertFalse(self.rig.hot(SEND, send_ext(), b"x", flag=RESPONSE))
+        for code in (SEND, SEND_V1):
+            ext = fields_for(code, send_ext())
+            self.assertFalse(self.rig.hot(code, ext, b"x", flag=RESPONSE))
 
     def test_unusual(self) -> None:
         """Properties that need a closer look are left to the general way."""
-        for properties in UNUSUAL:
-            self.assertFalse(self.both(properties)[0], properties)
+        for code, properties in product((SEND, SEND_V1), UNUSUAL):
+            self.assertFalse(self.both(code, properties)[0], properties)
             stored = self.rig.records()[-1].properties
             self.assertEqual(stored["CLUSTER"], "cluster-a")
             self.assertEqual(stored["MSG_REGION"], "DefaultRegion")
@@ -355,10 +350,16 @@ class HotTests(SendingCase):
     def test_leftToOthers(self) -> None:
         """So are transactional bits, inner batches, and messages without a body."""
         self.approve()
-        for flag in ("4", "8", "12", "64", "192", "16"):
-            self.assertFalse(self.rig.hot(SEND, send_ext(f=flag), b"x"))
-        self.assertFalse(self.rig.hot(SEND, send_ext(), b""))
-        self.assertFalse(self.rig.hot(SEND, send_ext(e="00"), b"x"))
+        for code in (SEND, SEND_V1):
+            for flag in ("4", "8", "12", "64", "192", "16"):
+                ext = fields_for(code, send_ext(f=flag))
+                self.assertFalse(self.rig.hot(code, ext, b"x"))
+            self.assertFalse(self.rig.hot(code, fields_for(code, send_ext()), b""))
+            ext = fields_for(code, send_ext(e="00"))
+            self.assertFalse(self.rig.hot(code, ext, b"x"))
+        # The names of one are not those of the other.
+        self.assertFalse(self.rig.hot(SEND_V1, send_ext(), b"x"))
+        self.assertFalse(self.rig.hot(SEND, fields_for(SEND_V1, send_ext()), b"x"))
 
     def test_specialTopics(self) -> None:
         """Topics with rules of their own always go the general way."""
@@ -386,106 +387,4 @@ class HotTests(SendingCase):
         self.rig.batcher.flush()
         self.assertEqual(
             (self.rig.sending.hot_sends, self.rig.sending.general_sends), (1, 1)
-        )
-
-
-class BatchTests(SendingCase):
-    """Request 320."""
-
-    def setUp(self) -> None:
-        """A batch of three messages."""
-        super().setUp()
-        self.body = b"".join(
-            encode_part(
-                number, b"%d" % number, b"UNIQ_KEY\x01U%d\x02TAGS\x01A" % number
-            )
-            for number in range(3)
-        )
-        self.ext = send_ext(m="true", h="9")
-
-    def check(self, answer: Command) -> None:
-        """The last three records are the batch, and the answer says where."""
-        stored = self.rig.records()[-3:]
-        self.assertEqual([one.body for one in stored], [b"0", b"1", b"2"])
-        self.assertEqual([one.flag for one in stored], [0, 1, 2])
-        self.assertEqual(
-            [one.properties["UNIQ_KEY"] for one in stored], ["U0", "U1", "U2"]
-        )
-        for one in stored:
-            self.assertEqual(one.properties["CLUSTER"], "cluster-a")
-            self.assertEqual(one.properties["WAIT"], "true")
-            self.assertEqual(one.tags, "A")
-        assert answer.ext is not None
-        self.assertEqual(
-            answer.ext["msgId"],
-            ",".join(f"{HOST_TEXT}{one.position:016X}" for one in stored),
-        )
-        self.assertEqual(answer.ext["queueOffset"], str(stored[0].queue_offset))
-        self.assertEqual(answer.ext["transactionId"], UNIQUE)
-        self.assertEqual(answer.code, 0)
-
-    def test_general(self) -> None:
-        """A batch becomes one record for each message, with the ids in one answer."""
-        self.check(self.rig.ask(BATCH, self.ext, self.body))
-
-    def test_hot(self) -> None:
-        """The hot way does the same."""
-        self.approve()
-        self.assertTrue(self.rig.hot(BATCH, self.ext, self.body, opaque=5))
-        self.rig.batcher.flush()
-        (answer,) = self.rig.answers()
-        self.assertEqual(answer.opaque, 5)
-        self.check(answer)
-
-    def test_flagDecides(self) -> None:
-        """What makes a batch is the field m, not the code."""
-        self.check(self.rig.ask(SEND, self.ext, self.body))
-        single = send_ext()
-        self.rig.ask(BATCH, single, self.body)
-        self.assertEqual(self.last().body, self.body)
-
-    def test_withoutId(self) -> None:
-        """A batch without an id gets none, and its answer neither."""
-        ext = send_ext(properties="WAIT\x01true\x02", m="true")
-        answer = self.rig.ask(BATCH, ext, self.body)
-        self.assertNotIn("transactionId", answer.ext or {})
-        self.assertTrue(self.rig.hot(BATCH, ext, self.body))
-        self.rig.batcher.flush()
-        (answer,) = self.rig.answers()
-        self.assertNotIn("transactionId", answer.ext or {})
-
-    def test_counted(self) -> None:
-        """Each of its messages is counted."""
-        self.rig.ask(BATCH, self.ext, self.body)
-        self.rig.hot(BATCH, self.ext, self.body)
-        self.rig.batcher.flush()
-        (counts,) = self.rig.sending.counters()
-        self.assertEqual(counts.messages, 6)
-        self.assertEqual(counts.bytes, self.rig.store.published_position)
-
-    def test_oneway(self) -> None:
-        """One that wants no answer gets none."""
-        self.approve()
-        self.assertTrue(self.rig.hot(BATCH, self.ext, self.body, flag=2))
-        self.rig.batcher.flush()
-        self.assertEqual(self.rig.answers(), [])
-        self.assertEqual(len(self.rig.records()), 4)
-
-    def test_broken(self) -> None:
-        """One that is cut off is left to the general way, which refuses it."""
-        self.approve()
-        self.assertFalse(self.rig.hot(BATCH, self.ext, self.body[:-1]))
-        self.assertEqual(self.rig.batcher.drafts, [])
-
-    def test_tooLong(self) -> None:
-        """One that the store refuses as a whole is answered once, either way."""
-        big = encode_part(0, b"x" * 40_000, b"") * 2
-        answer = self.rig.ask(BATCH, self.ext, big)
-        self.assertNotEqual(answer.code, 0)
-        self.approve()
-        self.assertTrue(self.rig.hot(BATCH, self.ext, big, opaque=3))
-        self.rig.batcher.flush()
-        (hot,) = self.rig.answers()
-        self.assertEqual(
-            (hot.opaque, hot.code, hot.remark), (3, answer.code, answer.remark)
         )

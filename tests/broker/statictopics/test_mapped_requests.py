@@ -10,7 +10,7 @@ from rocketbroker.wire.command import JSON, Command
 from rocketbroker.wire.fastjson import loads
 from rocketbroker.wire.fields import object_of
 from rocketbroker.wire.frames import encode
-from tests.broker.rig import pull_ext, send_ext
+from tests.broker.rig import fields_for, pull_ext, send_ext
 from tests.broker.statictopics.pair import A, B, PairCase, item
 
 
@@ -28,7 +28,7 @@ class MappedRequestTests(PairCase):
     def test_sendBatch(self) -> None:
         """All forms of a send are mapped."""
         for code, ext in (
-            (10, {"topic": "T", "queueId": "1", **long_send()}),
+            (10, fields_for(10, send_ext("T", 1))),
             (310, send_ext("T", 1)),
         ):
             answer = self.ask(code, ext, b"x", B)
@@ -77,15 +77,16 @@ class MappedRequestTests(PairCase):
         there: they would get to the queue of that number."""
         self.sent(B, 2, queue_id=1)
         table = self.brokers["b"].main
-        (entry,) = [one for one in table.hot.values() if one.code == 310]
+        entries = {entry.code: entry for entry in table.hot.values()}
         connection = RecordedConnection(b"\x0a\0\0\2", 4711)
-        taken = {}
-        for topic in ("T", "U"):
-            ext = send_ext(topic, 0)
-            self.ask(310, {**ext, "lo": "false"}, b"x", B)
-            header = encode(Command(310, ext, opaque=1), JSON)[8:]
-            taken[topic] = entry.responder(connection, header, b"x")
-        self.assertEqual(taken, {"T": False, "U": True})
+        for code in (310, 10):
+            taken = {}
+            for topic in ("T", "U"):
+                ext = fields_for(code, send_ext(topic, 0))
+                self.ask(code, {**ext, "lo": "false"}, b"x", B)
+                header = encode(Command(code, ext, opaque=1), JSON)[8:]
+                taken[topic] = entries[code].responder(connection, header, b"x")
+            self.assertEqual(taken, {"T": False, "U": True})
 
     def test_move(self) -> None:
         """After a move the queue goes on at the other broker, from a higher offset; a
@@ -285,19 +286,3 @@ class MappedRequestTests(PairCase):
         before = self.brokers["a"].mapped_requests.mapped
         self.assertEqual(self.ask(310, send_ext("T"), b"x").code, 0)
         self.assertEqual(self.brokers["a"].mapped_requests.mapped, before)
-
-
-def long_send() -> dict[str, str]:
-    """The fields of request 10, but for topic and queue."""
-    return {
-        "producerGroup": "P",
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": "4",
-        "sysFlag": "0",
-        "bornTimestamp": "1700000000000",
-        "flag": "0",
-        "properties": "",
-        "reconsumeTimes": "0",
-        "unitMode": "false",
-        "batch": "false",
-    }
