@@ -17,11 +17,11 @@ What a worker may append
 
 A send that would go the hot way in the owner (L{rocketbroker.broker.send.hot_sends}),
 to a queue that the owner has named. Everything else is relayed: topics that are not
-known here, retries, delays, timers, transactions, batches for batch queues, code 10,
-headers that are not JSON, what is too long; and I{all} sends while the answer has to
-wait for the disk or for copies (SYNC_FLUSH, SYNC_MASTER with more than one copy), while
-LMQs or access control are on, if a plug-in is around the store, on a slave, and while
-the store refuses appends or is too far behind the disk. Traces are ordinary messages.
+known here, retries, delays, timers, transactions, batches for batch queues, headers
+that are not JSON, what is too long; and I{all} sends while the answer has to wait for
+the disk or for copies (SYNC_FLUSH, SYNC_MASTER with more than one copy), while LMQs or
+access control are on, if a plug-in is around the store, on a slave, and while the store
+refuses appends or is too far behind the disk. Traces are ordinary messages.
 
 Who owns what, and how a worker learns of a change. "Version" is the word VERSION of the
 shared positions: the owner changes it before a change takes effect, and tells all

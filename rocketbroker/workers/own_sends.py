@@ -20,7 +20,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
 from rocketbroker.broker.messages.message_types import NORMAL
-from rocketbroker.broker.send.hot_sends import HotSends
+from rocketbroker.broker.send.hot_sends import CODES, HotSends
 from rocketbroker.broker.send.overload import UNBOUNDED
 from rocketbroker.broker.send.send_answers import (
     SIZE_BOUNDS,
@@ -37,7 +37,6 @@ from rocketbroker.remoting.interfaces import HubReactor, IConnection
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import NOT_PUT, UNKNOWN_ERROR, Draft, IQueue
 from rocketbroker.store.sharing.joined_store import MAX_DRAFTS, JoinedStore
-from rocketbroker.wire.codes import RequestCode
 from rocketbroker.workers.link_frames import Kind, link_frame
 from rocketbroker.workers.payloads import (
     Allowance,
@@ -54,9 +53,6 @@ REPORT_SECONDS: Final = 0.002
 
 #: A queue that the owner has not approved is asked for again after so long.
 ASK_AGAIN_SECONDS: Final = 1.0
-
-#: What a worker may serve itself.
-CODES: Final = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 
 #: With so many drafts they are appended before the turn ends: one reading brings not as
 #: many as then still fit into one append.
@@ -128,7 +124,7 @@ class OwnSends:
         self._asked: dict[tuple[str, int], float] = {}
         self._touched: set[IQueue] = set()
         #: Requests taken, by code, and all that the owner has not been told of.
-        self._taken = [0, 0]
+        self._taken = [0] * len(CODES)
         self._requests = dict.fromkeys(CODES, 0)
         self._bytes_in = 0
         self._answered = 0
@@ -162,11 +158,9 @@ class OwnSends:
             most: int = allowance.store["max_message_size"]
             self._hot.configure(options, most, host)
             self._hot.generation = self.generation
-            self._taken = [0, 0]
+            self._taken = [0] * len(CODES)
             self._table.hot.clear()
-            register = self._table.register_hot
-            register(CODES[0], self._hot.take, quick=True, run=self._hot.run)
-            register(CODES[1], self._hot.take)
+            self._hot.register(self._table)
             self._relay.own_most = most
         else:
             self._table.hot.clear()

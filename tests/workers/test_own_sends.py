@@ -15,7 +15,7 @@ from rocketbroker.store.running_flags import DISK_FULL
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
-from tests.broker.rig import UNIQUE, send_ext
+from tests.broker.rig import UNIQUE, fields_for, send_ext
 from tests.store.sharing.joined import Killed, Mortal
 from tests.workers.sendrig import SEND, SendClient, SendRig
 
@@ -95,6 +95,27 @@ class ServedTests(OwnSendsCase):
         self.assertEqual((answer.ext or {})["msgId"].count(","), 1)
         self.assertEqual(self.r.appended, before + 1)
         self.assertEqual(self.r.bodies()[-2:], [b"x", b"y"])
+
+    def test_longNames(self) -> None:
+        """So are sends with request 10, in order with others, and counted as such."""
+        before = self.r.appended
+        ext = fields_for(10, send_ext())
+        opaques = []
+        for number in range(6):
+            body, code = b"%d" % number, (SEND, 10)[number % 2]
+            opaques.append(self.one.ask(code, fields_for(code, send_ext()), body))
+        self.r.step()
+        self.assertEqual(self.r.appended, before + 6)
+        self.assertEqual(self.r.bodies()[-6:], [b"%d" % n for n in range(6)])
+        answers = [self.one.answers[opaque] for opaque in opaques]
+        self.assertEqual([answer.code for answer in answers], [0] * 6)
+        fields = {tuple(answer.ext or ()) for answer in answers}
+        self.assertEqual(len(fields), 1)
+        self.assertEqual(self.r.broker.main.latencies[10, 0].count, 3)
+        self.assertEqual(self.r.broker.main.latencies[SEND, 0].count, 9)
+        self.one.ask(10, {**ext, "properties": DELAYED}, b"later")
+        self.r.step()
+        self.assertEqual(self.r.appended, before + 6)
 
     def test_counted(self) -> None:
         """The owner counts them as its own."""
