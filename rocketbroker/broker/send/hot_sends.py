@@ -15,6 +15,7 @@ C{docs/facts/broker.md} 10.1, 10.5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol, final
@@ -52,6 +53,9 @@ from rocketbroker.wire.hot import (
 #: and of several tags.
 _HOST_BITS: Final = 0x30
 _NOT_HOT_BITS: Final = ~(0x700 | 0x3)
+
+#: What makes a batch. The typed decoder takes 1 for true, too; RocketMQ does not.
+_BATCH: Final = re.compile(rb'"(?:m|batch)":"?true')
 
 #: The sends that go this way, in the order in which they are registered.
 CODES: Final = (
@@ -253,7 +257,7 @@ class HotSends:
         if len(batcher.drafts) >= batcher.overload.room and batcher.is_full():
             return False
         if fields.m:
-            return self._hot_batch(connection, call, body, sends)
+            return self._hot_batch(connection, header, call, body, sends)
         own = fields.i
         head, _, rest = own.partition("UNIQ_KEY\x01")
         unique, _, tail = rest.partition("\x02")
@@ -298,10 +302,17 @@ class HotSends:
         return True
 
     def _hot_batch(
-        self, connection: IConnection, call: SendHeader, body: bytes, sends: QueueSends
+        self,
+        connection: IConnection,
+        header: bytes,
+        call: SendHeader,
+        body: bytes,
+        sends: QueueSends,
     ) -> bool:
         text = call.extFields.i
         if len(body) > self._max_bytes or SPECIAL.search(text) is not None:
+            return False
+        if _BATCH.search(header) is None:
             return False
         if "__SHARDINGKEY\x01" in text:
             sends = self._counter(sends.topic, sends.queue.queue_id, FIFO)

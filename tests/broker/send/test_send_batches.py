@@ -67,6 +67,18 @@ class BatchTests(SendingCase):
         self.rig.ask(BATCH, single, self.body)
         self.assertEqual(self.last().body, self.body)
 
+    def test_notTrue(self) -> None:
+        """A field that RocketMQ does not read as true makes no batch."""
+        self.approve()
+        for code in (SEND, SEND_V1):
+            for text in ("1", "0", "True"):
+                ext = fields_for(code, send_ext(m=text))
+                if not self.rig.hot(code, ext, self.body):
+                    self.rig.begin(code, ext, self.body)
+            self.rig.batcher.flush()
+            bodies = [stored.body for stored in self.rig.records()[-5:]]
+            self.assertEqual(bodies, [self.body, self.body, b"0", b"1", b"2"])
+
     def test_withoutId(self) -> None:
         """A batch without an id gets none, and its answer neither."""
         ext = send_ext(properties="WAIT\x01true\x02", m="true")
