@@ -10,11 +10,12 @@ C{docs/facts/broker.md} 13.1; C{docs/facts/client.md} 16.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, final
 
 from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.tag_codes import TagCodes
 
 #: The expression that wants everything.
 ALL: Final = "*"
@@ -70,13 +71,11 @@ class TagFilter:
         @param code: as it stands in the queue, 64 bits, of which 32 count; None if it
             is not known.
         """
-        if self.wants_all or code is None:
-            return True
-        return ((code + 0x80000000) & 0xFFFFFFFF) - 0x80000000 in self.codes
+        return self.wants_all or TagCodes(self.codes)(code)
 
-    def matcher(self) -> Callable[[int], bool] | None:
+    def matcher(self) -> TagCodes | None:
         """The tag codes for the store's C{read}: None if every message matches."""
-        return None if self.wants_all else self.matches_code
+        return None if self.wants_all else TagCodes(self.codes)
 
 
 def parse(expression: str | None, expression_type: str | None = TAG) -> TagFilter:

@@ -17,6 +17,7 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
   - L{hashing<rocketbroker.records.hashing>}: Java's hash of a string: tags, index keys.
   - L{bulkhashing<rocketbroker.records.bulkhashing>}: the same of many keys at once.
   - L{entries<rocketbroker.records.entries>}: the 20 bytes of a consume queue's entry.
+  - L{tag_codes<rocketbroker.records.tag_codes>}: the tag codes that a reader wants.
   - L{queueunits<rocketbroker.records.queueunits>}: the units of batch queues and
     extensions.
   - L{check_points<rocketbroker.records.check_points>}: check points of POP, and their

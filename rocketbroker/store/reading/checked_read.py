@@ -17,12 +17,13 @@ C{docs/facts/store.md} 3.4, 7.3 and 16.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.record_head import RecordHead
+from rocketbroker.records.tag_codes import TagCodes
 from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
@@ -111,22 +112,31 @@ class CheckedRead:
 
         @return: how many of them were passed.
         """
-        passed = 0
-        for position, size, code in ENTRY.iter_unpack(blob):
+        passed = entries
+        numbers: Sequence[int] = range(entries)
+        if isinstance(matches, TagCodes):
+            most, room = self._max_messages - self.count, self._max_bytes - self._size
+            picked = matches.pick(blob, most, room)
+            if picked is not None:
+                numbers, blob, passed = picked
+                matches = None
+        for number, (position, size, code) in zip(
+            numbers, ENTRY.iter_unpack(blob), strict=True
+        ):
             if self.count and self._size + size > self._max_bytes:
                 self.is_full = True
+                passed = number
                 break
-            passed += 1
             if matches is not None and not matches(code):
                 continue
             try:
-                record = self._record(self.offset + passed - 1, position, size)
+                record = self._record(self.offset + number, position, size)
             except OSError:
                 if not self.count:
                     raise
                 # The next read, from this entry on, reports the error.
-                passed -= 1
                 self.is_full = True
+                passed = number
                 break
             if record is None:
                 if not self.count:
@@ -137,6 +147,7 @@ class CheckedRead:
             self._size += size
             if self.count >= self._max_messages or self._size >= self._max_bytes:
                 self.is_full = True
+                passed = number + 1
                 break
         self.offset += passed
         return passed

@@ -20,13 +20,14 @@ from __future__ import annotations
 import mmap
 import struct
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import add, sub
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.tag_codes import TagCodes
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
@@ -66,7 +67,6 @@ ENTRY_BATCH_SIZE: Final = 800
 FEW_EXTENTS: Final = 8
 
 _FIRST: Final = struct.Struct(">q")
-_UNPACK: Final = [struct.Struct(">" + "qiq" * count).unpack for count in range(65)]
 
 #: Positions and sizes alone, for readers of every message.
 _PLACES: Final = [struct.Struct(">" + "qi8x" * count).unpack for count in range(65)]
@@ -402,26 +402,26 @@ class Collector:
 
         @return: how many of them were passed.
         """
-        if entries < len(_UNPACK):
-            fields = _UNPACK[entries](blob)
-        else:
-            fields = struct.unpack(">" + "qiq" * entries, blob)
-        max_bytes = self._max_bytes
-        max_messages = self._max_messages
+        max_messages, max_bytes = self._max_messages, self._max_bytes
+        total, count = self._size, self.count
         pieces = self._pieces
-        total = self._size
-        count = self.count
-        passed = 0
+        passed = entries
+        numbers: Sequence[int] = range(entries)
+        if isinstance(matches, TagCodes):
+            picked = matches.pick(blob, max_messages - count, max_bytes - total)
+            if picked is not None:
+                numbers, blob, passed = picked
+                matches = None
         # The extent that is being gathered, and the segment that it is in.
         start = end = low = high = 0
         view: mmap.mmap | None = None
-        for position, size, code in zip(
-            fields[::3], fields[1::3], fields[2::3], strict=True
+        for number, (position, size, code) in zip(
+            numbers, ENTRY.iter_unpack(blob), strict=True
         ):
             if count and (count >= max_messages or total + size > max_bytes):
                 self.is_full = True
+                passed = number
                 break
-            passed += 1
             if matches is not None and not matches(code):
                 continue
             stop = position + size

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY, FILLED
+from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.record import decode_all
+from rocketbroker.records.tag_codes import TagCodes
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     FOUND,
@@ -363,3 +368,50 @@ class ColdTests(SynchronousTestCase):
         """A small log has nothing cold."""
         put(self.store, self.queue, b"x")
         self.assertFalse(self.store.is_cold(self.queue, 0))
+
+
+class TagTests(SynchronousTestCase):
+    """A search for tags finds what a look at each entry finds."""
+
+    def read_all(
+        self, store: Store, matches: Callable[[int], bool], messages: int, size: int
+    ) -> list[tuple[str, int, bytes]]:
+        """What all reads give, one after the other."""
+        queue = store.queue("T", 0)
+        at, found = queue.min_offset, []
+        while at < queue.max_offset:
+            result = store.read(queue, at, messages, size, matches)
+            at = result.next_offset
+            found.append((result.status, at, b"".join(result.records)))
+        return found
+
+    def test_same(self) -> None:
+        """In each read, within all limits, of records that this process has written
+        and of others; deleted ones and wrong entries are passed over as well."""
+        source = Random(5)
+        for _ in range(10):
+            disk = MemoryDisk()
+            store = opened(disk)
+            queue = store.queue("T", 0)
+            for _ in range(250):
+                size = source.choice((10, 10, 10, 300, 3000))
+                tag = source.choice("abbbbbbb")
+                store.append([draft(queue, bytes(size), tags=tag)])
+            while store.dispatch(1000):
+                pass
+            path = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+            for number in source.sample(range(100), 5):
+                position, size = source.choice(((-5, 100), (0, 1 << 20), (7, -1)))
+                entry = ENTRY.pack(position, size, tag_code(source.choice("ab")))
+                disk.open(path).pwrite(entry, number * 20)
+            for _ in range(2):
+                for wanted in (["a"], ["b"], ["a", "b"], ["c"]):
+                    codes = TagCodes(map(tag_code, wanted))
+                    limits = source.choice((1, 3, 8, 32)), source.choice((100, 4000))
+                    for size in (limits[1], MANY):
+                        found = self.read_all(store, codes, limits[0], size)
+                        each = self.read_all(store, codes.__call__, limits[0], size)
+                        self.assertEqual(found, each)
+                store.close()
+                store = opened(disk)
+            store.close()
