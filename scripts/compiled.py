@@ -62,6 +62,7 @@ MODULES = tuple(
         "store/index/file",
         "store/index/keys",
         "store/reading/checked_read",
+        "store/reading/property_filter",
         "store/reading/pull",
         "wire/hastream",
     )

@@ -7,6 +7,7 @@
 - L{sqltokens<rocketbroker.filtering.sqltokens>}: the tokens of SQL92.
 - L{sqlconditions<rocketbroker.filtering.sqlconditions>}: the source of the function
   that an expression becomes.
+- L{sqlhints<rocketbroker.filtering.sqlhints>}: what to search many records for.
 - L{sqlvalues<rocketbroker.filtering.sqlvalues>}: how values of SQL92 compare.
 - L{bloom<rocketbroker.filtering.bloom>}: which filters may have matched a message.
 """

@@ -22,6 +22,7 @@ C{docs/facts/broker.md} 13.4 and 13.5.
 
 from __future__ import annotations
 
+import re
 from typing import Final, final
 
 from rocketbroker.errors import SubscriptionParseFailed
@@ -77,9 +78,11 @@ class SqlFilter:
     @ivar expression: as it was given.
     @ivar matches: given a properties string, whether the message is wanted.
     @ivar cost_ns: about how long that takes, in ns.
+    @ivar hint: is found in each properties string that matches, and perhaps in others;
+        None: there is no such pattern that is found quickly.
     """
 
-    __slots__ = ("cost_ns", "expression", "matches")
+    __slots__ = ("cost_ns", "expression", "hint", "matches")
 
     def __init__(self, expression: str) -> None:
         """
@@ -90,6 +93,7 @@ class SqlFilter:
         condition = parser.expression()
         self.matches = parser.source.compiled(condition)
         self.cost_ns = parser.source.cost_ns
+        self.hint = re.compile(condition.hint) if condition.hint else None
 
     def __repr__(self) -> str:
         return f"<wants {self.expression}>"

@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, cast, final
 
 from rocketbroker.errors import SubscriptionParseFailed
+from rocketbroker.filtering.sqlhints import number_hint, text_hint
 from rocketbroker.filtering.sqlvalues import (
     NUMBERS,
     READERS,
@@ -135,9 +136,20 @@ class Operand:
     @ivar depth: how many operands stand in each other in it.
     @ivar value: that of a literal, or a number with a sign.
     @ivar is_literal: whether it is a literal.
+    @ivar name: that of a property.
+    @ivar hint: for a condition: see L{rocketbroker.filtering.sqlhints}; or empty.
     """
 
-    __slots__ = ("depth", "is_literal", "kind", "last", "source", "value")
+    __slots__ = (
+        "depth",
+        "hint",
+        "is_literal",
+        "kind",
+        "last",
+        "name",
+        "source",
+        "value",
+    )
 
     def __init__(
         self,
@@ -157,6 +169,8 @@ class Operand:
         self.depth: int = max((part.depth + 1 for part in parts), default=0)
         self.value = value
         self.is_literal = is_literal
+        self.name = b""
+        self.hint = b""
         if self.depth > MAX_DEPTH:
             raise SubscriptionParseFailed(
                 f"the expression is more than {MAX_DEPTH} levels deep"
@@ -242,9 +256,13 @@ class Source:
         self._count()
         self.cost_ns += PROPERTY_NS
         if self._has_table:
-            return Operand(Kind.PROPERTY, f"p.get({self._constant(name)})")
-        self._properties[name] = self._properties.get(name, 0) + 1
-        return Operand(Kind.PROPERTY, f"<{list(self._properties).index(name)}>")
+            source = f"p.get({self._constant(name)})"
+        else:
+            self._properties[name] = self._properties.get(name, 0) + 1
+            source = f"<{list(self._properties).index(name)}>"
+        operand = Operand(Kind.PROPERTY, source)
+        operand.name = name
+        return operand
 
     def literal(self, kind: Kind, value: Value) -> Operand:
         """A literal.
@@ -319,6 +337,7 @@ class Source:
         result = self._condition(f"({' and '.join([*tests, last])})", *parts)
         # One that is absent decides, too: what follows could only make it false.
         result.last = f"({' and '.join(part.last for part in parts)})"
+        result.hint = next((part.hint for part in parts if part.hint), b"")
         return result
 
     def any_of(self, parts: Sequence[Operand]) -> Operand:
@@ -357,7 +376,12 @@ class Source:
             self.cost_ns += COMPARE_NS
             kinds = f"{left.kind.name}, {right.kind.name}"
             source = f"equal({_text(left)}, {_text(right)}, {kinds})"
-        return self._condition(source, left, right)
+        result = self._condition(source, left, right)
+        if left.kind == Kind.PROPERTY and isinstance(right.value, bytes):
+            result.hint = text_hint(left.name, [right.value])
+        elif left.kind == Kind.PROPERTY and type(right.value) is int:
+            result.hint = number_hint(left.name, right.value)
+        return result
 
     def is_absent(self, operand: Operand, negated: bool) -> Operand:
         """IS NULL, and IS NOT NULL."""
@@ -431,7 +455,10 @@ class Source:
         found, some = _text(operand, *texts), self._constant(frozenset(texts))
         word = "not in" if negated else "in"
         source = f"(None if (t := {found}) is None else t {word} {some})"
-        return self._condition(source, operand)
+        result = self._condition(source, operand)
+        if not negated:
+            result.hint = text_hint(operand.name, texts)
+        return result
 
     def search(
         self, operand: Operand, word: str, part: bytes, negated: bool

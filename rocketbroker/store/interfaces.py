@@ -12,6 +12,7 @@ Statuses: C{docs/facts/store.md} 5.2 and 16.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
@@ -159,9 +160,11 @@ class MessageFilter:
     @ivar may_match: given store time in ms and bit map of the unit in the queue's
         extension, whether it may; None: all.
     @ivar cost: how long one call of C{matches} takes, about, in ns.
+    @ivar hint: is found in each properties string that matches, and perhaps in others;
+        None: not known.
     """
 
-    __slots__ = ("codes", "cost", "matches", "may_match")
+    __slots__ = ("codes", "cost", "hint", "matches", "may_match")
 
     def __init__(
         self,
@@ -169,8 +172,10 @@ class MessageFilter:
         matches: Callable[[bytes], bool] | None,
         may_match: Callable[[int, bytes], bool] | None = None,
         cost: int = 0,
+        hint: re.Pattern[bytes] | None = None,
     ) -> None:
         self.codes = codes
+        self.hint = hint
         self.matches = matches
         self.may_match = may_match
         self.cost = cost

@@ -352,7 +352,7 @@ class OracleTests(SynchronousTestCase):
         except sqloracle.Refused:
             tree = None
         try:
-            compiled(expression)
+            hint = compiled(expression).hint
         except SubscriptionParseFailed:
             self.assertIsNone(tree, expression)
             return
@@ -366,6 +366,8 @@ class OracleTests(SynchronousTestCase):
                 sqloracle.matches(tree, decode(properties)),
                 (expression, properties),
             )
+            if hint is not None and wants_stored(expression, properties):
+                self.assertIsNotNone(hint.search(properties), expression)
 
     def has_whole_beginning(self, expression: str) -> bool:
         """Whether an expression begins with one."""

@@ -134,7 +134,9 @@ def wanted_by(
     may_match_map: Callable[[int, bytes], bool] | None = None,
 ) -> MessageFilter:
     """An expression, for the store."""
-    return MessageFilter(None, compiled.matches, may_match_map, compiled.cost_ns)
+    return MessageFilter(
+        None, compiled.matches, may_match_map, compiled.cost_ns, compiled.hint
+    )
 
 
 def check_kind(options: BrokerOptions, kind: str | None) -> None:

@@ -16,9 +16,12 @@ C{docs/facts/store.md} 8; C{docs/facts/broker.md} 13.2.
 from __future__ import annotations
 
 import mmap
+import re
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import add, gt
 from typing import Final, TypeAlias, final
 
 from rocketbroker.records import record, record_head, sysflags
@@ -43,6 +46,14 @@ UNIT_NS: Final = 1_000
 
 #: A filter takes as long again for so many bytes of properties more.
 LONG_PROPERTIES: Final = 512
+
+#: Records are searched for the hint of a filter so many at once, if they are not longer
+#: than that on average; with what is between them. What that takes for a byte, in
+#: tenths of a ns, and for a record.
+HINT_RECORDS: Final = 200
+HINT_BYTES: Final = 512
+HINT_DECI_NS: Final = 5
+HINT_NS: Final = 100
 
 #: A record up to this size is read whole; a longer one without its body.
 SMALL: Final = 4096
@@ -136,9 +147,31 @@ class EntryFilter:
         ahead: Sequence[_Entry] = ()
         if self._cold:
             entries = ahead = list(entries)
+        return self._matching(enumerate(entries), count, ahead)
+
+    def taken_of(self, blob: bytes, count: int) -> Iterator[int]:
+        """The same of entries as they stand in a queue.
+
+        @param count: how many they are.
+        """
+        hint = self._wanted.hint
+        if hint is None or self._cold or self._units is not None:
+            return self.taken(ENTRY.iter_unpack(blob), count)
+        return self._matching(self._hinted(blob, count, hint), count, ())
+
+    def _matching(
+        self,
+        numbered: Iterable[tuple[int, _Entry]],
+        count: int,
+        ahead: Sequence[_Entry],
+    ) -> Iterator[int]:
+        """The numbers of those of these entries whose messages match.
+
+        @param count: of how many entries they are.
+        @param ahead: all entries, if records are read from the file.
+        """
         wanted = self._wanted
         matches, cost = wanted.matches, wanted.cost + RECORD_NS
-        numbered: Iterable[tuple[int, _Entry]] = enumerate(entries)
         if self._units is not None or wanted.codes is not None:
             numbered = (each for each in numbered if self._may_match(each[1][2]))
         self.passed = count
@@ -185,6 +218,48 @@ class EntryFilter:
                 self.spent += cost * (len(properties) // LONG_PROPERTIES)
             if matches(properties):
                 yield number
+
+    def _hinted(
+        self, blob: bytes, count: int, hint: re.Pattern[bytes]
+    ) -> Iterator[tuple[int, _Entry]]:
+        """The entries in whose records a hint is found, or may be, with their numbers.
+
+        For records that this process has written: the others are not looked at. When
+        it is found in most, it is not worth a search.
+        """
+        hits = 0
+        for first in range(0, count, HINT_RECORDS):
+            if self.spent >= MAX_SPENT:
+                self.passed = first
+                return
+            most = min(HINT_RECORDS, count - first)
+            fields = struct.unpack_from(">" + "qiq" * most, blob, first * SIZE)
+            starts, sizes, codes = fields[::3], fields[1::3], fields[2::3]
+            ends = [*map(add, starts, sizes)]
+            at, end = starts[0], ends[-1]
+            view, low, high = self._window(at, sizes[0], (), 0)
+            if (
+                not low < high
+                or hits > first // 2
+                or not at < end <= min(high, at + HINT_BYTES * most)
+                or min(sizes) <= 0
+                or any(map(gt, ends, islice(starts, 1, None)))
+            ):
+                # Each is looked at.
+                for number, entry in enumerate(zip(starts, sizes, codes, strict=True)):
+                    yield first + number, entry
+                continue
+            self.spent += HINT_NS * most + (end - at) * HINT_DECI_NS // 10
+            while (found := hint.search(view, at - low, end - low)) is not None:
+                at = low + found.start()
+                number = bisect_right(starts, at) - 1
+                if at < ends[number]:
+                    hits += 1
+                    yield first + number, (starts[number], sizes[number], codes[number])
+                    at = ends[number]
+                else:
+                    # Between them, in the record of another queue.
+                    at += 1
 
     def _may_match(self, code: int | None) -> bool:
         """Whether a message may match, by what is known without its record."""
@@ -349,7 +424,7 @@ class FilteredRead:
         @return: how many of them were passed.
         """
         entry_filter, found = self._filter, self._found
-        for number in entry_filter.taken(ENTRY.iter_unpack(blob), entries):
+        for number in entry_filter.taken_of(blob, entries):
             found.offset = self._offset + number
             at = number * SIZE
             passed = number + found.collect(blob[at : at + SIZE], 1, None)

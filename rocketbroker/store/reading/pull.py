@@ -235,8 +235,8 @@ class Reading:
         entry_filter = self.entry_filter(queue, offset < queue.trusted_from, wanted)
         blob = queue.read(offset, min(max_messages, queue.max_offset - offset))
         count = len(blob) // SIZE
-        entries = ENTRY.iter_unpack(blob[: count * SIZE])
-        found = any(True for _ in entry_filter.taken(entries, count))
+        taken = entry_filter.taken_of(blob[: count * SIZE], count)
+        found = any(True for _ in taken)
         return found or entry_filter.is_spent, entry_filter.spent
 
     def read_warm(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.properties import find
 from rocketbroker.records.record import decode_all
+from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import (
     FOUND,
     NO_MATCHED_MESSAGE,
@@ -20,6 +25,7 @@ from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     BORN_HOST,
     BORN_HOST_V6,
+    ROOT,
     START_MS,
     Wall,
     batch,
@@ -246,6 +252,123 @@ class BatchTests(WantedCase):
         )
         self.assertEqual((self.read(one).count, self.read(one).next_offset), (1, 3))
         self.assertTrue(self.look(one))
+
+
+class HintTests(WantedCase):
+    """With a hint of the filter."""
+
+    def setUp(self) -> None:
+        """What the filter has looked at is noted."""
+        super().setUp()
+        self.looked: list[bytes] = []
+
+    def hinted(self, colour: bytes, is_hinted: bool = True) -> MessageFilter:
+        """Messages of that colour, with the hint or without."""
+
+        def matches(properties: bytes) -> bool:
+            self.looked.append(properties)
+            return find(properties, b"colour") == colour
+
+        hint = re.compile(b"colour\1" + colour) if is_hinted else None
+        return MessageFilter(None, matches, hint=hint)
+
+    def test_passedOver(self) -> None:
+        """Only records in which it is found are looked at; a body may have it, too."""
+        self.put("red", "blue", "red", "bluer", "red")
+        self.put("red", body=b"colour\1blue")
+        result = self.read(self.hinted(b"blue"))
+        self.assertEqual(bodies(result), [b"blue"])
+        self.assertEqual(result.next_offset, 6)
+        self.assertEqual(
+            [each[7:11] for each in self.looked], [b"blue", b"blue", b"red\2"]
+        )
+        self.assertTrue(self.look(self.hinted(b"blue"), 1))
+        self.assertFalse(self.look(self.hinted(b"blue"), 2))
+
+    def test_between(self) -> None:
+        """Records of other queues between them do not count."""
+        own, other = self.queue, self.store.queue("T", 1)
+        for queue, colour in zip([own, other] * 3, ("red", "blue") * 3, strict=True):
+            self.queue = queue
+            self.put(colour)
+        self.queue = own
+        self.put("blue")
+        result = self.read(self.hinted(b"blue"))
+        self.assertEqual((result.count, result.next_offset), (1, 4))
+        self.assertEqual(len(self.looked), 1)
+
+    def test_long(self) -> None:
+        """Long records are not searched."""
+        self.put("red", "red", "blue", body=bytes(looks.HINT_BYTES))
+        self.assertEqual(self.read(self.hinted(b"blue")).count, 1)
+        self.assertEqual(len(self.looked), 3)
+
+    def test_start(self) -> None:
+        """Records from before a start are not: they may be wrong, which counts."""
+        self.put("red", "blue")
+        self.store.close()
+        self.open()
+        self.assertEqual(self.read(self.hinted(b"blue")).count, 1)
+        self.assertEqual(len(self.looked), 2)
+
+    def test_codes(self) -> None:
+        """Tag codes count as well."""
+        self.put("blue", tag_code=1)
+        self.put("blue", tag_code=2)
+        wanted = self.hinted(b"blue")
+        wanted.codes = (2).__eq__
+        self.assertEqual(self.read(wanted).count, 1)
+
+    def test_most(self) -> None:
+        """A hint that is found in most records is used no more."""
+        self.store.close()
+        self.open(mapped_file_size_consume_queue=1000 * SIZE)
+        colours = ["blue"] * looks.HINT_RECORDS + ["red"] * 10
+        for colour in colours:
+            properties = b"colour\1%b\2" % colour.encode()
+            self.store.append([draft(self.queue, b"", properties=properties)])
+        while self.store.dispatch(1000):
+            pass
+        wanted = self.hinted(b"blue")
+        wanted.matches = self.none
+        self.assertFalse(self.look(wanted, 0, len(colours)))
+        self.assertEqual(len(self.looked), len(colours))
+
+    def none(self, properties: bytes) -> bool:
+        """No message matches."""
+        self.looked.append(properties)
+        return False
+
+    def test_limit(self) -> None:
+        """A search counts as time of the read."""
+        self.put(*["red"] * 3)
+        _, spent = self.store.has_wanted(self.queue, 0, 3, self.hinted(b"blue"))
+        self.assertGreater(spent, 3 * looks.HINT_NS)
+        self.assertLess(spent, 3 * looks.RECORD_NS)
+
+    def test_same(self) -> None:
+        """Reads find the same with a hint and without, in all segments."""
+        source = Random(7)
+        queues = [self.queue, self.store.queue("T", 1)]
+        for _ in range(400):
+            self.queue = source.choice(queues)
+            body = bytes(source.choice((0, 10, 10, 10, 1000)))
+            self.put(source.choice(("red", "red", "blue", "")), body=body)
+        self.queue = queues[0]
+        path = f"{ROOT}/consumequeue/T/0/{segment_name(0)}"
+        for number in source.sample(range(50), 3):
+            entry = ENTRY.pack(source.choice((-5, 0, 1 << 40)), 100, 0)
+            self.disk.open(path).pwrite(entry, number * 20)
+        for messages in (1, 3, 32):
+            found = []
+            for is_hinted in (True, False):
+                at, results = 0, []
+                while at < self.queue.max_offset:
+                    result = self.read(self.hinted(b"blue", is_hinted), at, messages)
+                    at = result.next_offset
+                    results.append((result.status, at, bodies(result)))
+                found.append(results)
+            self.assertEqual(*found)
 
 
 class BitMapTests(WantedCase):
