@@ -55,8 +55,8 @@ class TagCodes:
         @param most: how many to pick, one or more.
         @param room: how many bytes their records may have together.
         @return: the numbers of the picked, themselves, and how many were passed; None
-            if they and any other one together may have more bytes, so that each has to
-            be looked at.
+            if each has to be looked at: they and any other one together may have more
+            bytes, or most look like wanted ones.
         """
         marks, codes = self._marks, self.codes
         if not marks:
@@ -66,6 +66,8 @@ class TagCodes:
                 marked[code & 0xFF] = 1
             self._marks = marks = bytes(marked)
         lasts = blob[_LAST::SIZE].translate(marks)
+        if lasts.count(_MARK) * 2 > len(lasts):
+            return None
         numbers: list[int] = []
         picked: list[bytes] = []
         number = lasts.find(_MARK)

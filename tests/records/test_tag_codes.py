@@ -39,7 +39,7 @@ class TagCodesTests(SynchronousTestCase):
 
     def test_pick(self) -> None:
         """Entries of wanted codes are picked, and not all that look like them."""
-        codes = 5, 0x105, 5 + (1 << 32), -1, 0xFFFFFFFF, 0xFF, 7, -251, 5
+        codes = 5, 0x105, 5 + (1 << 32), -1, 0xFFFFFFFF, 0xFF, 7, -251, 5, *range(6, 20)
         for wanted in (TagCodes([5]), TagCodes([5, -1]), TagCodes([9]), TagCodes(())):
             expected = [n for n, code in enumerate(codes) if wanted(code)]
             self.assertEqual(self.numbers(wanted, entries(*codes)), expected)
@@ -57,11 +57,17 @@ class TagCodesTests(SynchronousTestCase):
             expected = [1, 3, 5][:most]
             self.assertEqual(self.numbers(TagCodes([5]), blob, most), expected)
 
+    def test_many(self) -> None:
+        """Nothing is picked where most are wanted, or look so."""
+        self.assertIsNone(TagCodes([5]).pick(entries(5, 5, 1), 32, ROOM))
+        self.assertIsNone(TagCodes([5]).pick(entries(5, 0x105, 1), 32, ROOM))
+        self.assertIsNotNone(TagCodes([5]).pick(entries(5, 5, 1, 1), 32, ROOM))
+
     def test_room(self) -> None:
         """Nothing is picked where bytes may be the limit: those of the picked and the
         largest other one, as far as its upper bytes tell."""
         wanted = TagCodes([5])
-        blob = entries(5, 1, 5, size=1000)
+        blob = entries(5, 1, 1, 5, size=1000)
         self.assertIsNone(wanted.pick(blob, 32, 2999))
         self.assertIsNotNone(wanted.pick(blob, 32, 3024))
         for size in (1 << 16, 1 << 24, -1):
