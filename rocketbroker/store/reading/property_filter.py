@@ -21,7 +21,6 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from operator import add, gt
 from typing import Final, TypeAlias, final
 
 from rocketbroker.records import record, record_head, sysflags
@@ -234,29 +233,28 @@ class EntryFilter:
                 return
             most = min(HINT_RECORDS, count - first)
             fields = struct.unpack_from(">" + "qiq" * most, blob, first * SIZE)
-            starts, sizes, codes = fields[::3], fields[1::3], fields[2::3]
-            ends = [*map(add, starts, sizes)]
-            at, end = starts[0], ends[-1]
-            view, low, high = self._window(at, sizes[0], (), 0)
+            starts = fields[::3]
+            at, end = starts[0], starts[-1] + fields[-2]
+            view, low, high = self._window(at, fields[1], (), 0)
             if (
                 not low < high
                 or hits > first // 2
                 or not at < end <= min(high, at + HINT_BYTES * most)
-                or min(sizes) <= 0
-                or any(map(gt, ends, islice(starts, 1, None)))
+                or sorted(starts) != [*starts]
             ):
                 # Each is looked at.
-                for number, entry in enumerate(zip(starts, sizes, codes, strict=True)):
-                    yield first + number, entry
+                run = ENTRY.iter_unpack(blob[first * SIZE : (first + most) * SIZE])
+                yield from enumerate(run, first)
                 continue
             self.spent += HINT_NS * most + (end - at) * HINT_DECI_NS // 10
             while (found := hint.search(view, at - low, end - low)) is not None:
                 at = low + found.start()
                 number = bisect_right(starts, at) - 1
-                if at < ends[number]:
+                position, size, code = fields[3 * number : 3 * number + 3]
+                if at < position + size:
                     hits += 1
-                    yield first + number, (starts[number], sizes[number], codes[number])
-                    at = ends[number]
+                    yield first + number, (position, size, code)
+                    at = starts[number + 1] if number + 1 < most else end
                 else:
                     # Between them, in the record of another queue.
                     at += 1
