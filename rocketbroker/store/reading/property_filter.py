@@ -10,6 +10,10 @@ in between. With a bit map in the queue's extension
 (L{rocketbroker.store.consumequeue.extension}) most messages that do not match are
 passed over without reading their records.
 
+Short records that this process has written are not looked at one by one if the filter
+has a hint (L{rocketbroker.store.interfaces.MessageFilter}): whole runs of them are
+searched for it, bodies and all, and only those where it is found are looked at.
+
 C{docs/facts/store.md} 8; C{docs/facts/broker.md} 13.2.
 """
 
