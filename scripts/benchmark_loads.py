@@ -338,6 +338,19 @@ BATCH = "-m batch -n 32 -c 4 -w 8 -b 128".split()
 #: Servers of ours with workers, from one on.
 WORKERS = "ASYNC_FLUSH, workers 1", "ASYNC_FLUSH, workers 2"
 
+
+def with_workers(name: str, server: str) -> list[Load]:
+    """The loads of a server with workers."""
+    tags, sql = (filtered(*each) for each in FILTERS)
+    return [
+        Load(f"send 8x32, {name}", generator(SENDS["8x32"]), server),
+        Load(f"send 64x1, {name}", generator(SENDS["64x1"]), server),
+        Load(f"pull of 32, {name}", generator(PULL), server),
+        Load(f"tag filter, {name}", tags, server, prepare=fill_filtered),
+        Load(f"SQL filter, {name}", sql, server, prepare=fill_filtered),
+    ]
+
+
 FAST, SLOW = "send 8x32", "send 64x1"
 LOADS: list[Load] = [
     Load(FAST, generator(SENDS["8x32"]), bars=(5.0, 3.3), against=FAST),
@@ -362,8 +375,8 @@ LOADS: list[Load] = [
         for shape in ("1x1", "64x1", "32x32")
     ),
     *(
-        Load(f"send {shape}, workers {number}", generator(SENDS[shape]), server)
+        load
         for number, server in enumerate(WORKERS, 1)
-        for shape in ("8x32", "64x1")
+        for load in with_workers(f"workers {number}", server)
     ),
 ]

@@ -62,9 +62,18 @@ MODULES = tuple(
         "store/index/file",
         "store/index/keys",
         "store/reading/checked_read",
+        "store/reading/joined_reading",
         "store/reading/property_filter",
         "store/reading/pull",
+        "store/sharing/joined_store",
         "wire/hastream",
+        "workers/link",
+        "workers/link_frames",
+        "workers/own_pulls",
+        "workers/own_sends",
+        "workers/owner_link",
+        "workers/relay",
+        "workers/relayed_socket",
     )
 )
 

@@ -69,6 +69,8 @@ ON_BOTH_FORMS = (
     "tests.store.dispatch",
     "tests.store.index",
     "tests.store.reading",
+    "tests.store.sharing",
+    "tests.workers",
 )
 
 #: How much of a processor a part keeps busy: parts of integration wait for half of

@@ -202,7 +202,8 @@ class OwnPulls:
                 matches = tags.parse(told.expression, told.expression_type).matcher()
             else:
                 compiled = sql.compiled(told.expression or "")
-                matches = MessageFilter(None, compiled.matches, None, compiled.cost_ns)
+                cost, hint = compiled.cost_ns, compiled.hint
+                matches = MessageFilter(None, compiled.matches, None, cost, hint)
             slot, trusted = told.slot, told.trusted_from
             queue = reading.queue(ask.topic, ask.queue_id, slot, trusted)
         except (OSError, SubscriptionParseFailed) as error:

@@ -15,11 +15,34 @@ from rocketbroker.store.running_flags import DISK_FULL
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
+from rocketbroker.workers.link_frames import Kind
+from rocketbroker.workers.owner_link import WorkerLink
+from rocketbroker.workers.relay import OwnerRelay
 from tests.broker.rig import UNIQUE, fields_for, send_ext
 from tests.store.sharing.joined import Killed, Mortal
 from tests.workers.sendrig import SEND, SendClient, SendRig
 
 DELAYED = f"UNIQ_KEY\x01{UNIQUE}\x02DELAY\x013\x02"
+
+
+class ThenChanged:
+    """A relay behind each of whose readings the owner changes what it has told."""
+
+    def __init__(self, relay: OwnerRelay, rig: SendRig) -> None:
+        self._relay = relay
+        self._rig = rig
+
+    def frames(self, connection: HubConnection, data: bytes) -> int:
+        """Take frames, then change."""
+        taken = self._relay.frames(connection, data)
+        self._rig.approvals.changed()
+        return taken
+
+    def proxy_header(self, connection: HubConnection, header: bytes) -> None:
+        """None comes."""
+
+    def garbage(self, connection: HubConnection, data: bytes) -> None:
+        """None comes."""
 
 
 class OwnSendsCase(SynchronousTestCase):
@@ -200,17 +223,10 @@ class ChangedTests(OwnSendsCase):
         before = r.appended
         for number in range(5):
             one.send(b"%d" % number)
-        take = worker.relay.frames
         frames = r.broker.topics.generation
-
-        def then_change(connection: HubConnection, data: bytes) -> int:
-            taken = take(connection, data)
-            r.approvals.changed()
-            return taken
-
-        worker.relay.frames = then_change  # type: ignore[method-assign]
+        worker.group.relay = ThenChanged(worker.relay, r)
         worker.hub.doRead()
-        worker.relay.frames = take  # type: ignore[method-assign]
+        worker.group.relay = worker.relay
         r.step()
         self.assertEqual(r.broker.topics.generation, frames)
         self.assertEqual(r.appended, before)
@@ -303,18 +319,26 @@ class ChangedTests(OwnSendsCase):
         client.sent(b"x")
         r.approvals.changed()
         r.later()
-        worker = r.alive[0]
         told: list[bytes] = []
-        tell = worker.relay.tell
-        worker.relay.tell = told.append  # type: ignore[assignment, method-assign]
+        link = r.workers.slots[0].link
+        assert link is not None
+        hears = link.hears
+
+        def without_asks(link: WorkerLink, kind: int, payload: bytes) -> None:
+            if kind == Kind.ASK:
+                told.append(payload)
+            else:
+                assert hears is not None
+                hears(link, kind, payload)
+
+        link.hears = without_asks
         for _ in range(5):
             client.sent(b"x")
-        self.assertEqual(len([f for f in told if b'["T",0]' in f]), 1)
+        self.assertEqual(told, [b'["T",0]'])
         r.step(1.1)
-        told.clear()
         client.sent(b"x")
-        self.assertEqual(len([f for f in told if b'["T",0]' in f]), 1)
-        worker.relay.tell = tell  # type: ignore[method-assign]
+        self.assertEqual(told, [b'["T",0]'] * 2)
+        link.hears = hears
 
 
 class KilledTests(OwnSendsCase):
@@ -340,21 +364,12 @@ class KilledTests(OwnSendsCase):
         for number in range(3):
             one.send(b"one%d" % number)
         died = False
-        flush = process.worker.own_sends.flush
-
-        def dying() -> bool:
-            nonlocal died
-            mortal.left = left
-            try:
-                return flush()
-            except Killed:
-                died = True
-                return True
-            finally:
-                mortal.left = -1
-
-        process.worker.own_sends.flush = dying  # type: ignore[method-assign]
-        process.worker.hub.doRead()
+        mortal.left = left
+        try:
+            process.worker.hub.doRead()
+        except Killed:
+            died = True
+        mortal.left = -1
         r.disk.watch = None
         if died:
             process.kill()
