@@ -268,6 +268,23 @@ def backlog(bench: Bench) -> Sample:
     return Sample(sent["server_cpus"] / rate * 1e6, rate, sample(sent).latencies)
 
 
+def end_of(peer: Peer, topic: str) -> int:
+    """How many messages queue 0 of a topic has had."""
+    queue = {"topic": topic, "queueId": "0"}
+    answer = peer.done(RequestCode.GET_MAX_OFFSET, queue)
+    return int((answer.ext or {})["offset"])
+
+
+def fill(bench: Bench) -> None:
+    """Messages of the load generator, unless there are some."""
+    create_topic(bench.port, TOPIC)
+    peer = Peer(bench.port)
+    is_empty = not end_of(peer, TOPIC)
+    peer.close()
+    if is_empty:
+        bench.load(SENDS["8x32"])
+
+
 def fill_filtered(bench: Bench) -> None:
     """Messages of which one in a hundred has the tag and the number, unless they are
     there."""
@@ -280,9 +297,7 @@ def fill_filtered(bench: Bench) -> None:
     peer = Peer(bench.port)
 
     def there() -> int:
-        queue = {"topic": "Filtered", "queueId": "0"}
-        answer = peer.done(RequestCode.GET_MAX_OFFSET, queue)
-        return int((answer.ext or {})["offset"])
+        return end_of(peer, "Filtered")
 
     for answer in peer.ask_all([frame] * ((FILTERED - there()) // PASSING)):
         if answer.code:
@@ -345,7 +360,7 @@ def with_workers(name: str, server: str) -> list[Load]:
     return [
         Load(f"send 8x32, {name}", generator(SENDS["8x32"]), server),
         Load(f"send 64x1, {name}", generator(SENDS["64x1"]), server),
-        Load(f"pull of 32, {name}", generator(PULL), server),
+        Load(f"pull of 32, {name}", generator(PULL), server, prepare=fill),
         Load(f"tag filter, {name}", tags, server, prepare=fill_filtered),
         Load(f"SQL filter, {name}", sql, server, prepare=fill_filtered),
     ]
@@ -363,7 +378,13 @@ LOADS: list[Load] = [
         )
     ),
     Load("batch of 32", generator(BATCH), bars=(2.5, 1.5), against=FAST),
-    Load("pull of 32", generator(PULL), bars=(0.38, 0.3), against=FAST),
+    Load(
+        "pull of 32",
+        generator(PULL),
+        bars=(0.38, 0.3),
+        against=FAST,
+        prepare=fill,
+    ),
     Load("send 8x32 and pull", mixed),
     Load("1,000 topics", many_topics, prepare=make_topics),
     Load("10,000 idle, send 8x32", idle),
