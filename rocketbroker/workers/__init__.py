@@ -82,7 +82,7 @@ next PULLS it relays all pulls.
                                     pending
     consumer offsets      owner     not at all           PULLED tells where groups pull
                                                          next and what pulls commit,
-                                                         each 10 ms, and before anything
+                                                         each 0.1 s, and before anything
                                                          is relayed that came later
     held pulls            worker    WAIT tells where;    at the end of the wait a route
                                     WAKE comes once per  that does not hold any more

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from rocketbroker.workers.relay import OwnerRelay
 
 #: The owner is told of pulls once in this time.
-REPORT_SECONDS: Final = 0.01
+REPORT_SECONDS: Final = 0.1
 
 #: A route that the owner has not given is asked for again after so long.
 ASK_AGAIN_SECONDS: Final = 1.0

@@ -10,7 +10,11 @@ from rocketbroker.remoting.counts import Latencies
 from rocketbroker.store.shared_positions import READ_VERSION
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
-from rocketbroker.workers.own_pulls import ASK_AGAIN_SECONDS, CHECK_SECONDS
+from rocketbroker.workers.own_pulls import (
+    ASK_AGAIN_SECONDS,
+    CHECK_SECONDS,
+    REPORT_SECONDS,
+)
 from rocketbroker.workers.pull_approvals import SETTLE_SECONDS
 from tests.broker.rig import UNIQUE, heartbeat, pull_ext, send_ext
 from tests.workers.sendrig import PULL, SEND, SendClient, SendRig
@@ -99,7 +103,7 @@ class ServedTests(OwnPullsCase):
         answered = latencies.count
         self.pull(self.one, 1, sysFlag="5", commitOffset="1")
         self.r.later()
-        self.r.step(0.01)
+        self.r.step(REPORT_SECONDS)
         self.assertEqual(broker.pulling.hot_pulls, before + 1)
         self.assertEqual(broker.main.latencies[PULL, 0].count, answered + 1)
         self.assertEqual(broker.offsets.query("G", "T", 0), 1)
@@ -120,7 +124,7 @@ class ServedTests(OwnPullsCase):
         }
         self.one.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
         self.r.step()
-        self.r.step(0.02)
+        self.r.step(REPORT_SECONDS)
         self.assertEqual(self.own, 1)
         self.assertEqual(self.r.broker.offsets.query("G", "T", 0), 3)
 
