@@ -222,7 +222,7 @@ class BrokerFamilies:
         gauge = samples.gauge
         for processor, size in (
             ("send", broker.group_commit.waiting),
-            ("pull", broker.long_polling.held),
+            ("pull", broker.long_polling.held_everywhere),
         ):
             gauge(
                 "rocketmq_processor_watermark",

@@ -57,10 +57,10 @@ A pull that would go the hot way in the owner (L{rocketbroker.broker.pull.pull})
 I{route} that the owner has told: for one group, topic, queue and subscription. What is
 found in memory is answered; a pull that waits for the next message waits here. All else
 is relayed: routes that are not known here, request 361, pulls of proxies, broadcasting
-groups, what is cold, damaged, or outside of the queue, pulls that wait with a filter on
-properties, queues with an extension; and I{all} pulls while access control or
-C{rejectPullConsumerEnable} is on, if a plug-in is around the store, on a slave, and
-while entries of queues have no room on the disk.
+groups and static topics, what is cold, damaged, or outside of the queue, pulls that
+wait with a filter on properties, queues with an extension; and I{all} pulls while
+access control or C{rejectPullConsumerEnable} is on, if a plug-in is around the store,
+on a slave, and while entries of queues have no room on the disk.
 
 These have a version of their own, READ_VERSION: it changes with each rebalancing, and
 workers are told anew 50 ms later, so that many changes cost as much as one. A worker

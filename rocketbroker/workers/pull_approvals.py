@@ -207,6 +207,7 @@ class PullApprovals:
             or self._telling is not None
             or sock is None
             or sock.connection is None
+            or ask.topic in broker.mappings.details
             or ask.group in broker.broadcasts.groups
             or broker.offsets.has_reset(ask.group, ask.topic, ask.queue_id)
             or (
@@ -291,6 +292,11 @@ class PullApprovals:
             link.tell(Kind.WAKE, _SLOT.pack(slot))
         else:
             self._waiting.setdefault(slot, set()).add(link)
+
+    @property
+    def held(self) -> int:
+        """How many there are, as workers have said last."""
+        return sum(link.load.held for link in self._links)
 
     def arrived(self, queue: IQueue) -> None:
         """A queue has grown: who waits there is told once."""

@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.counts import Latencies
 from rocketbroker.store.shared_positions import READ_VERSION
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.workers.own_pulls import (
@@ -16,6 +17,7 @@ from rocketbroker.workers.own_pulls import (
     REPORT_SECONDS,
 )
 from rocketbroker.workers.pull_approvals import SETTLE_SECONDS
+from rocketbroker.workers.worker import LOAD_SECONDS
 from tests.broker.rig import UNIQUE, heartbeat, pull_ext, send_ext
 from tests.workers.sendrig import PULL, SEND, SendClient, SendRig
 
@@ -217,7 +219,10 @@ class WaitingTests(OwnPullsCase):
         self.r.step()
         self.held = self.r.alive[0].own_pulls.polling
         assert self.held is not None
-        self.assertEqual((self.held.held, self.r.broker.long_polling.held), (1, 0))
+        own = self.r.broker.long_polling
+        self.assertEqual((self.held.held, own.held), (1, 0))
+        self.r.step(LOAD_SECONDS)
+        self.assertEqual(own.held_everywhere, 1)
 
     def answer(self) -> Command:
         """What it got."""
@@ -259,7 +264,7 @@ class WaitingTests(OwnPullsCase):
 
     def test_expired(self) -> None:
         """When its time is over it is told that there was nothing."""
-        self.r.step(14.5)
+        self.r.step(13.5)
         self.assertNotIn(self.opaque, self.one.answers)
         self.r.step(1.0)
         self.assertEqual(self.answer().code, ResponseCode.PULL_NOT_FOUND)
@@ -338,6 +343,17 @@ class ChangeTests(OwnPullsCase):
         before = self.own
         self.pull(self.one)
         self.assertEqual(self.own, before + 1)
+
+    def test_staticTopic(self) -> None:
+        """A topic becomes a static one: its pulls are mapped."""
+        detail = TopicQueueMappingDetail(topic="T", bname="b", total_queues=1)
+        self.r.broker.mappings.replace(detail)
+        self.settle()
+        before = self.own
+        for _ in range(2):
+            self.pull(self.one)
+            self.settle()
+        self.assertEqual(self.own, before)
 
     def test_reset(self) -> None:
         """A reset sends the next pull elsewhere, once."""

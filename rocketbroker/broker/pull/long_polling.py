@@ -110,6 +110,10 @@ class HasWanted(Protocol):
 class OtherWaiters(Protocol):
     """Pulls that wait in other processes."""
 
+    @property
+    def held(self) -> int:
+        """How many there are."""
+
     def arrived(self, queue: IQueue) -> None:
         """A queue has grown."""
 
@@ -210,6 +214,11 @@ class LongPolling:
         held.waits = True
         self._set_deadline(held)
         return True
+
+    @property
+    def held_everywhere(self) -> int:
+        """How many there are, with those that wait elsewhere."""
+        return self.held + (self.others.held if self.others is not None else 0)
 
     def waits_in(self, queue: IQueue) -> bool:
         """Whether any pull waits for messages of a queue."""
