@@ -151,9 +151,9 @@ class OwnPulls:
         self._touched: dict[OwnRoute, None] = {}
         #: Where pulls wait, by slot: the queue and its end when that was looked at.
         self._ends: dict[int, tuple[Queue, int]] = {}
-        self._pulls = self._found = self._bytes_in = self._answers = 0
+        self._pulls = self._found = self._missed = 0
+        self._bytes_in = self._answers = 0
         self._seconds = 0.0
-        self._reported_at = 0.0
         self._report_call: IDelayedCall | None = None
         self._check_call: IDelayedCall | None = None
 
@@ -271,6 +271,7 @@ class OwnPulls:
         if offset == queue.max_offset:
             if not self._hold(connection, call, route, offset):
                 return False
+            self._missed += 1
             self._note(route, offset)
         else:
             most, room = limits(fields, self._ordinary)
@@ -281,6 +282,8 @@ class OwnPulls:
             self._answer(connection, call.opaque, route, result, offset)
         if fields.sysFlag & COMMIT and fields.commitOffset >= 0:
             route.row.commit_offset = fields.commitOffset
+        self.answered += 1
+        self._pulls += 1
         self._bytes_in += size
         self._seconds = self._hub.seconds() - self._hub.now
         return True
@@ -336,7 +339,9 @@ class OwnPulls:
         self._note(route, result.next_offset)
         row, told = route.row, route.told
         self._answers += 1
-        if result.count:
+        if not result.count:
+            self._missed += 1
+        else:
             self._found += 1
             row.messages += result.count
             row.bytes += result.size
@@ -347,9 +352,7 @@ class OwnPulls:
         connection.send(frame)
 
     def _note(self, route: OwnRoute, next_offset: int) -> None:
-        """A pull was served: the owner is to be told."""
-        self.answered += 1
-        self._pulls += 1
+        """The owner is to be told how far a group is."""
         route.row.next_offset = next_offset
         self._touched[route] = None
         if self._report_call is None:
@@ -443,6 +446,7 @@ class OwnPulls:
             self._seconds,
             self._pulls,
             self._found,
+            self._missed,
             self._bytes_in,
             self._answers,
             rows,
@@ -452,7 +456,8 @@ class OwnPulls:
             row.messages = row.bytes = row.pulls = 0
             row.commit_offset = -1
         self._touched.clear()
-        self._pulls = self._found = self._bytes_in = self._answers = 0
+        self._pulls = self._found = self._missed = 0
+        self._bytes_in = self._answers = 0
 
     def _forget(self) -> None:
         """Answer nothing before it is allowed anew."""

@@ -227,7 +227,9 @@ class Pulled(msgspec.Struct, array_like=True):
     """What a worker has answered since it has said so last.
 
     @ivar seconds: how long the last of it took.
-    @ivar pulls: how many there were, and how many of them got messages.
+    @ivar pulls: how many there were.
+    @ivar found: how many reads found something for them.
+    @ivar missed: how many found nothing; also a pull that waits then.
     @ivar bytes_in: their bytes.
     @ivar answers: how many were answered.
     """
@@ -235,6 +237,7 @@ class Pulled(msgspec.Struct, array_like=True):
     seconds: float
     pulls: int
     found: int
+    missed: int
     bytes_in: int
     answers: int
     queues: list[QueuePulls]

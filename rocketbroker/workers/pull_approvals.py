@@ -272,7 +272,7 @@ class PullApprovals:
             offsets.commit_pull(group, topic, queue_id, row.next_offset)
             if row.commit_offset >= 0 and not offsets.has_reset(group, topic, queue_id):
                 offsets.commit(group, topic, queue_id, row.commit_offset)
-        broker.pulling.pulled_elsewhere(said.pulls, said.found)
+        broker.pulling.pulled_elsewhere(said.pulls, said.found, said.missed)
         port = self._port_counts()
         port.frames_in += said.pulls
         port.frames_out += said.answers

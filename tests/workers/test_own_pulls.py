@@ -229,10 +229,17 @@ class WaitingTests(OwnPullsCase):
         return self.one.answers[self.opaque]
 
     def test_woken(self) -> None:
-        """It gets the message when that comes, whoever appends it."""
+        """It gets the message when that comes, whoever appends it; it is counted as
+        one pull that has found nothing first."""
+        self.r.step(REPORT_SECONDS)
+        pulling = self.r.broker.pulling
+        before = pulling.hot_pulls, pulling.found(), pulling.missed
         self.assertEqual(self.two.sent(b"new").code, 0)
         self.r.later()
         self.assertEqual(bodies(self.answer()), [b"new"])
+        self.r.step(REPORT_SECONDS)
+        after = pulling.hot_pulls, pulling.found(), pulling.missed
+        self.assertEqual(after, (before[0], before[1] + 1, before[2]))
         opaque = self.one.ask(PULL, pull_ext(4, **WAITS))
         self.r.step()
         self.two.sent(b"newer")

@@ -147,14 +147,16 @@ class Pulling:
         """How many reads found something for the pull."""
         return self.hot_pulls - self._not_hot + self._general_found
 
-    def pulled_elsewhere(self, pulls: int, found: int) -> None:
-        """Count pulls that workers have answered.
+    def pulled_elsewhere(self, pulls: int, found: int, missed: int) -> None:
+        """Count pulls that workers have taken.
 
-        @param found: how many of them found something.
+        @param found: how many reads for them found something.
+        @param missed: how many did not.
         """
         self.hot_pulls += pulls
-        self._not_hot += pulls - found
-        self.missed += pulls - found
+        self._not_hot += pulls
+        self._general_found += found
+        self.missed += missed
 
     @property
     def cold(self) -> int:
