@@ -179,6 +179,15 @@ class ServedTests(OwnPullsCase):
         answer = self.pull(self.one, 0, **words)
         self.assertEqual(answer.code, ResponseCode.SUBSCRIPTION_NOT_EXIST)
 
+    def test_broadcasting(self) -> None:
+        """Pulls of broadcasting groups are the owner's: it notes them by client."""
+        beat = heartbeat().replace(b"CLUSTERING", b"BROADCASTING")
+        self.one.ask(34, {}, beat)
+        self.settle()
+        self.known(self.one, sysFlag="0")
+        self.known(self.one, sysFlag="0")
+        self.assertEqual(self.own, 0)
+
     def test_elsewhere(self) -> None:
         """What is not in the queue is the owner's to explain."""
         self.known(self.one)
@@ -245,6 +254,31 @@ class WaitingTests(OwnPullsCase):
         self.two.sent(b"newer")
         self.r.later()
         self.assertEqual(bodies(self.one.answers[opaque]), [b"newer"])
+
+    def test_notDispatched(self) -> None:
+        """What is appended and not in the queue yet comes at once."""
+        self.two.sent(b"new")
+        self.r.later()
+        for body in (b"newer", b"newest"):
+            self.two.sent(body)
+        end = self.r.store.queue("T", 0).max_offset
+        self.assertLess(end, 6)
+        opaque = self.one.ask(PULL, pull_ext(end, **WAITS))
+        self.r.step()
+        self.assertEqual(bodies(self.one.answers[opaque])[-1], b"newest")
+
+    def test_changeInTurn(self) -> None:
+        """Nothing waits here after a change, though this turn has not looked."""
+        worker = self.r.alive[0]
+        reading = worker.own_pulls._reading
+        assert reading is not None
+        worker.own_pulls._turn = worker.hub.turn_count + 1
+        reading._positions.view[READ_VERSION] = 0
+        self.one.ask(PULL, pull_ext(3, **WAITS))
+        worker.hub.doRead()
+        self.r.step()
+        assert self.held is not None
+        self.assertEqual((self.held.held, self.r.broker.long_polling.held), (1, 1))
 
     def test_filtered(self) -> None:
         """Others are not for it; the regular look lets it go on behind them."""
@@ -369,6 +403,15 @@ class ChangeTests(OwnPullsCase):
         answer = self.relayed()
         self.assertEqual(answer.code, ResponseCode.PULL_OFFSET_MOVED)
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "2")
+
+    def test_resetPending(self) -> None:
+        """While a reset is pending no worker is given a route."""
+        queue = self.r.store.queue("T", 0)
+        self.r.hub.turns.within(lambda: self.r.broker.pulling.reset("G", queue, 2))
+        self.settle()
+        self.assertEqual(self.relayed().code, ResponseCode.PULL_OFFSET_MOVED)
+        self.assertTrue(self.r.broker.offsets.has_reset("G", "T", 0))
+        self.relayed()
 
     def test_between(self) -> None:
         """A change between the look at the version and the read is seen, too."""
