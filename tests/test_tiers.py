@@ -41,6 +41,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "dispatched_record",
         "raw_log",
         "append_lock",
+        "reads",
         "interfaces",
         "plugins",
         "consumequeue",

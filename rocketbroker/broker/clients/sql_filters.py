@@ -35,7 +35,7 @@ from rocketbroker.errors import (
 from rocketbroker.filtering import sql, tags
 from rocketbroker.filtering.bloom import BloomFilter, add, mask, may_match
 from rocketbroker.records.properties import RETRY_TOPIC, find
-from rocketbroker.store.interfaces import MessageFilter
+from rocketbroker.store.reads import MessageFilter
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
 from rocketbroker.wire.fields import Fields
 

@@ -24,7 +24,8 @@ from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.errors import InvalidParameter
 from rocketbroker.records.names import is_retry_topic
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import FOUND, NO_MESSAGE_IN_QUEUE, IQueue, IStore
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.reads import FOUND, NO_MESSAGE_IN_QUEUE
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.headers.pull import (

@@ -51,12 +51,11 @@ from rocketbroker.remoting.interfaces import (
     IResponderTable,
     ITurns,
 )
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.reads import (
     OFFSET_FOUND_NULL,
     OFFSET_OVERFLOW_BADLY,
     OFFSET_TOO_SMALL,
-    IQueue,
-    IStore,
     ReadResult,
 )
 from rocketbroker.wire.codes import RequestCode, ResponseCode

@@ -28,13 +28,8 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.records.names import pop_retry_topic
 from rocketbroker.remoting.interfaces import IConnection, ITurns
-from rocketbroker.store.interfaces import (
-    Arrival,
-    IQueue,
-    IStore,
-    Matches,
-    MessageFilter,
-)
+from rocketbroker.store.interfaces import Arrival, IQueue, IStore
+from rocketbroker.store.reads import Matches, MessageFilter
 
 #: What stands for all queues of a topic.
 ANY_QUEUE: Final = -1

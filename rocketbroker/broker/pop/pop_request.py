@@ -15,7 +15,8 @@ from rocketbroker.broker.pop.pop_checks import PopRoute
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.records.names import is_retry_topic
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.store.interfaces import FOUND, NO_MESSAGE_IN_QUEUE, IQueue, IStore
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.reads import FOUND, NO_MESSAGE_IN_QUEUE
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.pull import (
     PopMessageRequestHeader,

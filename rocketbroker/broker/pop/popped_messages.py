@@ -18,7 +18,7 @@ from rocketbroker.records.properties import POP_CHECK_POINT, encode
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.records.record import decode_all
 from rocketbroker.records.record import encode as encode_record
-from rocketbroker.store.interfaces import ReadResult
+from rocketbroker.store.reads import ReadResult
 
 _SIZE: Final = Struct(">i")
 

@@ -61,7 +61,8 @@ from rocketbroker.records.properties import (
 from rocketbroker.records.record import StoredMessage, decode, decode_all
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.remoting.interfaces import ITurns
-from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore, ReadResult
+from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore
+from rocketbroker.store.reads import ReadResult
 
 #: How many messages of the revive topic one step reads, and how many bytes.
 MAX_READ: Final = 256

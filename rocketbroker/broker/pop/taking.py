@@ -32,7 +32,8 @@ from rocketbroker.records.receipt_handle import (
     order_count_info,
     start_offset_info,
 )
-from rocketbroker.store.interfaces import IStore, ReadResult
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.reads import ReadResult
 
 
 @final

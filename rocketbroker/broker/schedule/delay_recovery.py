@@ -30,7 +30,8 @@ from rocketbroker.errors import BrokerError
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.properties import UNIQUE_KEY, find
 from rocketbroker.records.record import StoredMessage, decode_all
-from rocketbroker.store.interfaces import FOUND, IStore
+from rocketbroker.store.interfaces import IStore
+from rocketbroker.store.reads import FOUND
 
 #: How many messages are looked at for one copy: those that come to a busy queue in a
 #: tenth of a second.

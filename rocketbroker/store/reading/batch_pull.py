@@ -26,15 +26,15 @@ from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.consumequeue.batch_queue import BatchUnits
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.reading.checked_read import CheckedRead
+from rocketbroker.store.reading.property_filter import EntryFilter
+from rocketbroker.store.reading.pull import Reading, nothing, outside
+from rocketbroker.store.reads import (
     OFFSET_FOUND_NULL,
     Matches,
     MessageFilter,
     ReadResult,
 )
-from rocketbroker.store.reading.checked_read import CheckedRead
-from rocketbroker.store.reading.property_filter import EntryFilter
-from rocketbroker.store.reading.pull import Reading, nothing, outside
 
 #: So many units are read at once.
 UNIT_BATCH_SIZE = 64

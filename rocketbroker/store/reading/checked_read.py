@@ -28,7 +28,7 @@ from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.reads import (
     FOUND,
     MESSAGE_WAS_REMOVING,
     NO_MATCHED_MESSAGE,

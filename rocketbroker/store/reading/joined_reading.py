@@ -24,15 +24,15 @@ from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.file_names import position_of_name
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.interfaces import IQueue
+from rocketbroker.store.reading.pull import Reading
+from rocketbroker.store.reads import (
     FOUND,
     NO_MATCHED_MESSAGE,
-    IQueue,
     Matches,
     MessageFilter,
     ReadResult,
 )
-from rocketbroker.store.reading.pull import Reading
 from rocketbroker.store.shared_positions import (
     MIN_POSITION,
     POSITIONS_NAME,

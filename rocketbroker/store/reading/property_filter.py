@@ -11,7 +11,7 @@ in between. With a bit map in the queue's extension
 passed over without reading their records.
 
 Short records that this process has written are not looked at one by one if the filter
-has a hint (L{rocketbroker.store.interfaces.MessageFilter}): whole runs of them are
+has a hint (L{rocketbroker.store.reads.MessageFilter}): whole runs of them are
 searched for it, bodies and all, and only those where it is found are looked at.
 
 C{docs/facts/store.md} 8; C{docs/facts/broker.md} 13.2.
@@ -32,8 +32,8 @@ from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.extension import Extension, UnitRun, is_address
-from rocketbroker.store.interfaces import MessageFilter, ReadResult
 from rocketbroker.store.reading.checked_read import CheckedRead
+from rocketbroker.store.reads import MessageFilter, ReadResult
 
 #: How long one read may take for the filter, about, in ns: this and what filters say
 #: that they cost are estimates. It is enough for some 700 messages, if the expression

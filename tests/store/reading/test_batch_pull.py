@@ -5,7 +5,8 @@ from __future__ import annotations
 from rocketbroker.records.batches import unwrap
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.interfaces import Placed
+from rocketbroker.store.reads import (
     FOUND,
     MESSAGE_WAS_REMOVING,
     NO_MATCHED_MESSAGE,
@@ -13,7 +14,6 @@ from rocketbroker.store.interfaces import (
     OFFSET_OVERFLOW_BADLY,
     OFFSET_OVERFLOW_ONE,
     OFFSET_TOO_SMALL,
-    Placed,
 )
 from tests.store.consumequeue.batches import FOLDER, BatchCase
 from tests.store.stores import ROOT, START_MS, batch, put, put_batches

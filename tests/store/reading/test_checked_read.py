@@ -6,14 +6,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.interfaces import IQueue
+from rocketbroker.store.message_store import Store
+from rocketbroker.store.reads import (
     FOUND,
     MESSAGE_WAS_REMOVING,
     NO_MATCHED_MESSAGE,
-    IQueue,
     ReadResult,
 )
-from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     ROOT,

@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.interfaces import Matches, ReadResult
 from rocketbroker.store.reading.joined_reading import JoinedReading
+from rocketbroker.store.reads import Matches, ReadResult
 from tests.store.sharing.joined import Shared
 from tests.store.stores import draft, options
 

@@ -11,16 +11,16 @@ from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.properties import find
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.store.interfaces import (
-    FOUND,
-    NO_MATCHED_MESSAGE,
-    PUT_OK,
-    MessageFilter,
-    ReadResult,
-)
+from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reading import property_filter as looks
 from rocketbroker.store.reading.checked_read import LARGE
+from rocketbroker.store.reads import (
+    FOUND,
+    NO_MATCHED_MESSAGE,
+    MessageFilter,
+    ReadResult,
+)
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     BORN_HOST,

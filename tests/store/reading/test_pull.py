@@ -12,7 +12,8 @@ from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.record import decode_all
 from rocketbroker.records.tag_codes import TagCodes
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.message_store import Store
+from rocketbroker.store.reads import (
     FOUND,
     MESSAGE_WAS_REMOVING,
     NO_MATCHED_MESSAGE,
@@ -23,7 +24,6 @@ from rocketbroker.store.interfaces import (
     OFFSET_TOO_SMALL,
     ReadResult,
 )
-from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
     QUEUE_ENTRIES,

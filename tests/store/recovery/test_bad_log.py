@@ -13,8 +13,9 @@ from rocketbroker.store.commitlog.badblocks import MAX_BAD
 from rocketbroker.store.commitlog.write_backoff import RETRY_MS
 from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Draft, MessageFilter
+from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, Draft
 from rocketbroker.store.message_store import Store
+from rocketbroker.store.reads import MessageFilter
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import ROOT, SEGMENT, Wall, bodies, draft, opened, put
 

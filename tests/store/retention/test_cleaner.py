@@ -7,10 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.store.file_names import segment_name
-from rocketbroker.store.interfaces import (
-    FOUND,
-    OFFSET_TOO_SMALL,
-)
+from rocketbroker.store.reads import FOUND, OFFSET_TOO_SMALL
 from rocketbroker.store.retention.cleaner import MANUAL_ROUNDS, local_hour
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.cleanings import (
