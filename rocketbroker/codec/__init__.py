@@ -12,6 +12,7 @@ ordinary code is faster, and is used instead.
   - L{drafts}: messages on their way into the log: places, records, queue entries,
     answers.
   - L{batches}: cuts a batch into its messages.
+  - L{entries}: where the records of queue entries stand in the log.
   - L{received}: what a master sends, cut into records.
   - L{keys}: the hashes of keys for the index, and its entries.
 

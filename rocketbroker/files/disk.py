@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias, final
 
-from zope.interface import implementer
+from zope.interface import classImplements
 
 from rocketbroker.files.interfaces import FOLDER, NOTHING, IFile, IFiles
 from rocketbroker.files.reasons import located
@@ -70,7 +70,6 @@ def as_stamp(changed_ns: int) -> int:
 
 
 @final
-@implementer(IFile)
 class DiskFile:
     """An open file: a descriptor."""
 
@@ -207,7 +206,6 @@ class DiskFile:
 
 
 @final
-@implementer(IFiles)
 class Disk:
     """The file systems of this machine."""
 
@@ -335,3 +333,7 @@ class Disk:
         found = os.statvfs(path)
         used = found.f_blocks - found.f_bfree
         return (used + found.f_bavail) * found.f_frsize, found.f_bavail * found.f_frsize
+
+
+classImplements(DiskFile, IFile)
+classImplements(Disk, IFiles)

@@ -4,7 +4,8 @@
 A store has thousands of files of queues, and many segments, and a process not as many
 descriptors. So none of them is open for ever: with one more than the bound, the one
 that was used longest ago is let go. It is closed when the last thread that reads it is
-done.
+done. A pull does not count as use (L{OpenFiles.opened}): a file that is only pulled
+from is opened again after so many others were.
 
 A file with bytes that are not on the disk yet is let go like any other. C{fdatasync}
 writes the pages of the inode, whichever descriptor they were written by. An error that
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
@@ -59,6 +61,7 @@ class OpenFiles:
 
     @ivar files: the file system.
     @ivar bound: how many are open at once.
+    @ivar opened: given an owner, its file if that is open.
     @ivar random_paths: of what begins so the system does not read ahead.
     """
 
@@ -67,6 +70,7 @@ class OpenFiles:
         self.bound = bound
         self.random_paths: tuple[str, ...] = ()
         self._open: OrderedDict[object, IFile] = OrderedDict()
+        self.opened: Callable[[object], IFile | None] = self._open.get
 
     def __len__(self) -> int:
         """How many are open."""
@@ -116,10 +120,6 @@ class OpenFiles:
         if self.is_random(path):
             file.read_ahead(False)
         return file
-
-    def opened(self, owner: object) -> IFile | None:
-        """The file of an owner if it is open."""
-        return self._open.get(owner)
 
     def is_random(self, path: str) -> bool:
         """Whether the system does not read ahead in a file."""

@@ -48,6 +48,15 @@ class OpenFilesTests(SynchronousTestCase):
         self.read("b")
         self.assertEqual(self.opened(), 5)
 
+    def test_opened(self) -> None:
+        """To look for an open file is no use of it."""
+        self.read("abc")
+        self.assertEqual(self.open_files.opened("a"), self.open_files.get("a", "/a"))
+        self.assertIsNotNone(self.open_files.opened("b"))
+        self.read("d")
+        self.assertIsNone(self.open_files.opened("b"))
+        self.assertEqual(self.opened(), 4)
+
     def test_inUse(self) -> None:
         """One that is let go while somebody uses it is closed when he is done; what he
         wrote is put on the disk by another descriptor."""

@@ -199,7 +199,8 @@ class QueueFiles:
         try:
             if found.is_lost:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            return found.pread(size, at)
+            file = self._open_files.opened(found)
+            return (found if file is None else file).pread(size, at)
         except FileNotFoundError:
             # It was removed between being found and being opened.
             return b""

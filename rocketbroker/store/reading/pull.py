@@ -19,19 +19,26 @@ from __future__ import annotations
 
 import mmap
 import struct
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from operator import add, sub
+from operator import lt
 from typing import Final, final
 
+from rocketbroker.codec import entries
+from rocketbroker.codec.form import COMPILED
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.records.entries import ENTRY, SIZE
+from rocketbroker.records.entries import (
+    ENTRY,
+    MAX_EXTENT_ENTRIES,
+    SIZE,
+    extents_of,
+)
 from rocketbroker.records.tag_codes import TagCodes
 from rocketbroker.store.commitlog.segments import Segment, Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.reading.checked_read import CheckedRead
+from rocketbroker.store.reading.property_filter import EntryFilter, FilteredRead
+from rocketbroker.store.reads import (
     FOUND,
     MESSAGE_WAS_REMOVING,
     NO_MATCHED_MESSAGE,
@@ -44,8 +51,6 @@ from rocketbroker.store.interfaces import (
     MessageFilter,
     ReadResult,
 )
-from rocketbroker.store.reading.checked_read import CheckedRead
-from rocketbroker.store.reading.property_filter import EntryFilter, FilteredRead
 from rocketbroker.store.shared_positions import (
     MAX,
     MIN,
@@ -63,13 +68,10 @@ LEAST_BYTES: Final = 100
 #: So many entries are unpacked at once; when a filter passes over more, it goes on.
 ENTRY_BATCH_SIZE: Final = 800
 
-#: So many extents are read as slices; beyond it records are gathered one by one.
+#: So many extents are read as slices; beyond it they are joined at once.
 FEW_EXTENTS: Final = 8
 
 _FIRST: Final = struct.Struct(">q")
-
-#: Positions and sizes alone, for readers of every message.
-_PLACES: Final = [struct.Struct(">" + "qi8x" * count).unpack for count in range(65)]
 
 
 @final
@@ -278,78 +280,54 @@ class Reading:
         @return: None if they do not, or are not.
         """
         count, rest = divmod(len(blob), SIZE)
-        if rest or not 0 < count < len(_PLACES):
+        if rest or not 0 < count <= MAX_EXTENT_ENTRIES:
             return None
-        fields = _PLACES[count](blob)
-        positions = fields[::2]
-        sizes = fields[1::2]
-        total = sum(sizes)
+        total, extents = entries.extents_of(blob) if COMPILED else extents_of(blob)
         if total > max_bytes:
             return None
-        start = positions[0]
+        start, stop = extents[0], extents[1]
         segment = self._segments.find(start)
         if segment is None:
             return None
-        low = segment.start
-        limit = min(segment.end, self._positions.view[PUBLISHED])
-        stop = positions[-1] + sizes[-1]
-        if stop - start == total and start < stop <= limit:
-            # One extent, unless entries are wrong in a way that adds up; and then too
-            # it is a part of the log that begins and ends as the entries say.
+        low, limit = segment.start, self._positions.view[PUBLISHED]
+        if limit > segment.end:
+            limit = segment.end
+        if len(extents) == 2 and start < stop <= limit:
             pieces = [segment.view()[start - low : stop - low]]
         else:
-            pieces = _extents(positions, sizes, segment, limit)
+            pieces = _pieces(extents, segment, limit)
             if not pieces:
                 return None
         return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
 
 
-def _extents(
-    positions: tuple[int, ...], sizes: tuple[int, ...], segment: Segment, limit: int
-) -> list[bytes]:
-    """Records of one segment; nothing if any of them is not.
+def _pieces(extents: list[int], segment: Segment, limit: int) -> list[bytes]:
+    """Extents of one segment; nothing if any of them is not.
 
+    @param extents: begin and end of each.
     @param limit: they end here at the latest.
     """
-    # Records that were sent together stand together: few extents, most of the time. The
-    # gap from where a record would stand, were all one extent, is the same within one.
-    before = [*accumulate(sizes, initial=0)]
-    gaps = [*map(sub, positions, before)]
-    count = len(sizes)
     low = segment.start
     view = segment.view()
-    pieces: list[bytes] = []
-    at = 0
-    while at < count:
-        if len(pieces) == FEW_EXTENTS:
-            return _scattered(positions, sizes, segment, limit)
-        following = bisect_right(gaps, gaps[at], at)
-        start = positions[at]
-        stop = positions[following - 1] + sizes[following - 1]
-        size = before[following] - before[at]
-        if stop - start != size or not low <= start < stop <= limit:
-            return []
-        pieces.append(view[start - low : stop - low])
-        at = following
-    return pieces
-
-
-def _scattered(
-    positions: tuple[int, ...], sizes: tuple[int, ...], segment: Segment, limit: int
-) -> list[bytes]:
-    """The same for records with others between nearly all of them."""
-    low = segment.start
-    ends = [*map(add, positions, sizes)]
-    if min(positions) < low or min(sizes) <= 0 or max(ends) > limit:
+    if len(extents) <= 2 * FEW_EXTENTS:
+        pieces = []
+        for at in range(0, len(extents), 2):
+            start, stop = extents[at], extents[at + 1]
+            if not low <= start < stop <= limit:
+                return []
+            pieces.append(view[start - low : stop - low])
+        return pieces
+    starts, stops = extents[::2], extents[1::2]
+    if min(starts) < low or max(stops) > limit or not all(map(lt, starts, stops)):
         return []
     # Views, so that each byte is copied once; none of them outlives the join, or the
     # segment could not be closed.
-    with memoryview(segment.view()) as whole:
+    with memoryview(view) as whole:
         return [
             b"".join(
                 [
-                    whole[start - low : end - low]
-                    for start, end in zip(positions, ends, strict=True)
+                    whole[start - low : stop - low]
+                    for start, stop in zip(starts, stops, strict=True)
                 ]
             )
         ]
