@@ -122,6 +122,10 @@ class CommandChannel(ABC):
     def send(self, frames: bytes, count: int = 1) -> None:
         """Send whole frames, at the end of this turn; nothing once it is closed."""
 
+    def send_parts(self, head: bytes, body: list[bytes], size: int) -> None:
+        """See L{IConnection.send_parts}."""
+        self.send(b"".join([head, *body]))
+
     @abstractmethod
     def close(self) -> None:
         """Close it; bytes sent before still go out."""

@@ -162,6 +162,16 @@ class HubConnection(CommandChannel):
             self.congested = self.halted = True
             self.hub.has_output(self)  # Or the epoll would go on to report requests.
 
+    def send_parts(self, head: bytes, body: list[bytes], size: int) -> None:
+        """See L{IConnection.send_parts}."""
+        if size >= LARGE_ANSWER_BYTES or self.closed:
+            # As one piece it is counted, and its head does not go out by itself.
+            self.send(b"".join([head, *body]))
+            return
+        self.unsent += size
+        self.send(head)
+        self._out += body
+
     def flush(self) -> None:
         """Give the kernel all unsent bytes; nearly always it takes them at once."""
         out = self._out

@@ -41,6 +41,14 @@ class IConnection(Interface):
         @param count: how many they are.
         """
 
+    def send_parts(head: bytes, body: list[bytes], size: int) -> None:
+        """Send one frame as L{send} does, without a copy of its body here.
+
+        @param head: all before the body.
+        @param body: its pieces.
+        @param size: the bytes of these.
+        """
+
     def request(command: Command, timeout: float) -> Deferred[Command]:
         """Send a request over this connection and wait for the answer.
 

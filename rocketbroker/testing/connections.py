@@ -50,6 +50,11 @@ class RecordedConnection:
             at = end
         assert at == len(frames), "those are not so many frames"
 
+    def send_parts(self, head: bytes, body: list[bytes], size: int) -> None:
+        """See L{IConnection.send_parts}."""
+        assert size == sum(map(len, body)), "that is not the size of the body"
+        self.send(b"".join([head, *body]))
+
     def request(self, command: Command, timeout: float) -> Deferred[Command]:
         """See L{IConnection.request}."""
         answered: Deferred[Command] = Deferred()

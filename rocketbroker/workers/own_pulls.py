@@ -22,13 +22,18 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
+from rocketbroker.broker.pull.long_polling import (
+    MAX_KEPT_CHARACTERS,
+    HeldPull,
+    LongPolling,
+)
 from rocketbroker.broker.pull.pull_messages import (
-    answer_frame,
+    MAX_SUSPENDED_SECONDS,
     code_of,
     limits,
     nothing,
     ordinary_messages,
+    send_answer,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import SubscriptionParseFailed
@@ -37,17 +42,18 @@ from rocketbroker.filtering import sql, tags
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor, IConnection
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.interfaces import Arrival
+from rocketbroker.store.reading.joined_reading import JoinedReading
+from rocketbroker.store.reads import (
     NO_MATCHED_MESSAGE,
     OFFSET_OVERFLOW_ONE,
-    Arrival,
     Matches,
     MessageFilter,
     ReadResult,
 )
-from rocketbroker.store.reading.joined_reading import JoinedReading
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import ONEWAY
+from rocketbroker.wire.headers.pull import COMMIT, SUBSCRIPTION, SUSPEND
 from rocketbroker.wire.hot import PullFields, PullHeader, read_pull
 from rocketbroker.workers.link_frames import WAKE_ALL, Kind, link_frame
 from rocketbroker.workers.payloads import (
@@ -71,22 +77,11 @@ ASK_AGAIN_SECONDS: Final = 1.0
 #: So many questions and routes are remembered; clients can name any topic.
 MAX_ROUTES: Final = 8192
 
-#: Longer subscriptions are the owner's.
-MAX_CHARACTERS: Final = 4096
-
 #: How often pulls that wait are looked at, whatever their filters, as in the owner.
 CHECK_SECONDS: Final = 5.0
 
-#: No pull waits longer, whatever it says, as in the owner.
-MAX_SUSPENDED_SECONDS: Final = 3600.0
-
 #: As many of a queue's new entries are looked at when it has grown.
 NEW_ENTRIES: Final = 4096
-
-# Bits of a pull's system flag.
-COMMIT: Final = 1
-SUSPEND: Final = 2
-SUBSCRIPTION: Final = 4
 
 #: Of a route: group, topic, queue, and the subscription if the pull has brought it.
 _Key: TypeAlias = tuple[str, str, int, str | None, str | None]
@@ -309,7 +304,7 @@ class OwnPulls:
                 return route
             return None
         now = self._hub.now
-        if now < self._asked.get(key, 0.0) or len(text or "") > MAX_CHARACTERS:
+        if now < self._asked.get(key, 0.0) or len(text or "") > MAX_KEPT_CHARACTERS:
             return None
         if len(self._asked) >= MAX_ROUTES:
             self._asked.clear()
@@ -348,8 +343,7 @@ class OwnPulls:
             row.pulls += 1
         code = code_of(result.status, offset)
         flags = told.topic_flag, told.group_flag
-        frame = answer_frame(code, result, opaque, told.broker_id, *flags)
-        connection.send(frame)
+        send_answer(connection, opaque, code, result, told.broker_id, *flags)
 
     def _note(self, route: OwnRoute, next_offset: int) -> None:
         """The owner is to be told how far a group is."""
@@ -419,9 +413,7 @@ class OwnPulls:
             code = ResponseCode.PULL_RETRY_IMMEDIATELY
             told = route.told
             flags = told.topic_flag, told.group_flag
-            connection.send(
-                answer_frame(code, again, call.opaque, told.broker_id, *flags)
-            )
+            send_answer(connection, call.opaque, code, again, told.broker_id, *flags)
             self._answers += 1
             return
         self._answer(connection, call.opaque, route, result, offset)

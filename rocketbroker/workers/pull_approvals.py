@@ -20,7 +20,6 @@ from typing import Final, final
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.pull.pull_checks import SUBSCRIPTION
 from rocketbroker.broker.roles import Role
 from rocketbroker.errors import BrokerError
 from rocketbroker.filtering import tags
@@ -32,6 +31,7 @@ from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.running_flags import WRITE_LOGICS_QUEUE_ERROR
 from rocketbroker.store.sharing.sharing import Sharing
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.headers.pull import SUBSCRIPTION
 from rocketbroker.wire.hot import PullFields
 from rocketbroker.workers.link_frames import WAKE_ALL, Kind
 from rocketbroker.workers.owner_link import WorkerLink

@@ -17,12 +17,8 @@ from rocketbroker.broker.clients.sql_filters import (
 )
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import READ, TopicTable
-from rocketbroker.broker.pull.pull_checks import (
-    MAX_KEPT_CHARACTERS,
-    MAX_ROUTES,
-    PullChecks,
-    PullCounts,
-)
+from rocketbroker.broker.pull.long_polling import MAX_KEPT_CHARACTERS
+from rocketbroker.broker.pull.pull_checks import MAX_ROUTES, PullChecks, PullCounts
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
@@ -34,7 +30,7 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.filtering import tags
-from rocketbroker.store.interfaces import Matches, MessageFilter
+from rocketbroker.store.reads import Matches, MessageFilter
 
 #: The most messages that one pop may ask for.
 MAX_MESSAGES: Final = 32

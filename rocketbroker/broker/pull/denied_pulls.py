@@ -9,7 +9,10 @@ L{rocketbroker.broker.diagnostics.group_diagnosis} takes it away every few secon
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, final
+
+from rocketbroker.errors import NoPermission
+from rocketbroker.wire.command import Command
 
 #: Stands for the topic if it is the group that may not read anything.
 ANY_TOPIC: Final = ""
@@ -23,6 +26,24 @@ MAX_ADDRESSES: Final = 5
 
 #: The addresses of one group that were refused, by topic.
 Refused: TypeAlias = Mapping[str, Sequence[str]]
+
+
+class PullForbidden(NoPermission):
+    """NO_PERMISSION, with the reason as a number that newer clients look at.
+
+    @ivar kind: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 group and topic.
+    """
+
+    code: ClassVar[int] = NoPermission.code
+
+    def __init__(self, kind: int, remark: str) -> None:
+        super().__init__(remark)
+        self.kind = kind
+
+
+def forbidden(error: PullForbidden) -> Command:
+    """The answer to a pull that is not allowed."""
+    return Command(error.code, {"forbiddenType": str(error.kind)}, remark=error.remark)
 
 
 @final

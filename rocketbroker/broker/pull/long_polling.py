@@ -27,12 +27,12 @@ from twisted.logger import Logger
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, ITurns
-from rocketbroker.store.interfaces import (
-    Arrival,
-    IQueue,
-    Matches,
-    MessageFilter,
-)
+from rocketbroker.store.interfaces import Arrival, IQueue
+from rocketbroker.store.reads import Matches, MessageFilter
+
+#: Subscriptions up to this length are kept, in routes and with held pulls: 100 tags of
+#: 40 characters, and at the most 32 MB of them. Longer ones are looked at each time.
+MAX_KEPT_CHARACTERS: Final = 4096
 
 #: Held pulls of one connection. A client holds one pull for each queue of each group
 #: that it consumes; the largest topic that is made by itself has 1024 queues. Beyond

@@ -26,21 +26,18 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.cold_flow import REFUSAL, WAIT_SECONDS, ColdFlow
-from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
-from rocketbroker.broker.pull.pull_checks import (
-    COMMIT,
+from rocketbroker.broker.pull.denied_pulls import PullForbidden, forbidden
+from rocketbroker.broker.pull.long_polling import (
     MAX_KEPT_CHARACTERS,
-    SUSPEND,
-    PullChecks,
-    PullForbidden,
-    Route,
-    forbidden,
+    HeldPull,
+    LongPolling,
 )
+from rocketbroker.broker.pull.pull_checks import PullChecks, Route
 from rocketbroker.broker.pull.pull_messages import (
     CORRECTIONS,
+    MAX_SUSPENDED_SECONDS,
     OFFSET_RESET,
     Pull,
-    answer_frame,
     code_of,
     fields_of,
     keeps_offsets,
@@ -48,6 +45,7 @@ from rocketbroker.broker.pull.pull_messages import (
     limits,
     nothing,
     ordinary_messages,
+    send_answer,
 )
 from rocketbroker.broker.send.overload import OVERLOAD
 from rocketbroker.broker.send.send_answers import refuse
@@ -56,24 +54,16 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import (
-    FOUND,
-    NO_MATCHED_MESSAGE,
-    IQueue,
-    IStore,
-    ReadResult,
-)
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.reads import FOUND, NO_MATCHED_MESSAGE, ReadResult
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
-from rocketbroker.wire.headers.pull import PullMessageResponseHeader
+from rocketbroker.wire.headers.pull import COMMIT, SUSPEND, PullMessageResponseHeader
 from rocketbroker.wire.hot import PullFields, read_pull
 
 #: Pulls of old messages that wait for the disk at the same time. Each holds a place in
 #: the queue of the thread pool; beyond it the client is told to slow down.
 MAX_COLD: Final = 1024
-
-#: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
-MAX_SUSPENDED_SECONDS: Final = 3600.0
 
 #: A pull waits so long at a slave without its offset, as clients ask again at once.
 ASTRAY_SECONDS: Final = 1.0
@@ -199,7 +189,7 @@ class Pulling:
                 result = store.read_warm(queue, offset, most, size)
             elif 0 <= offset < queue.max_offset and not store.is_cold(queue, offset):
                 result = store.read(queue, offset, most, size, route.matches)
-        if result is None or result.status != FOUND or route.slow_broker_id:
+        if result is None or result.status != FOUND:
             self._not_hot += 1
             pull = Pull(connection, fields, route, queue, call.opaque, None)
             if result is None:
@@ -218,9 +208,10 @@ class Pulling:
         counts.messages += result.count
         counts.bytes += result.size
         counts.pulls += 1
+        # What follows messages in memory is in memory, too: no advice to go elsewhere.
         broker_id, opaque = route.broker_id, call.opaque
-        flags = route.topic_flag, route.group_flag
-        connection.send(answer_frame(0, result, opaque, broker_id, *flags))
+        topic_flag, group_flag = route.topic_flag, route.group_flag
+        send_answer(connection, opaque, 0, result, broker_id, topic_flag, group_flag)
         return True
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
@@ -460,8 +451,7 @@ class Pulling:
             pull.done.callback(self._command(pull, code, result, broker_id))
             return
         flags = route.topic_flag, route.group_flag
-        frame = answer_frame(code, result, pull.opaque, broker_id, *flags)
-        pull.connection.send(frame)
+        send_answer(pull.connection, pull.opaque, code, result, broker_id, *flags)
 
     def _command(
         self, pull: Pull, code: int, result: ReadResult, broker_id: int

@@ -6,7 +6,7 @@ C{docs/facts/broker.md} 12.2.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, final
+from typing import Final, final
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.sql_filters import (
@@ -17,14 +17,14 @@ from rocketbroker.broker.clients.sql_filters import (
 )
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import READ, TopicTable
-from rocketbroker.broker.pull.denied_pulls import ANY_TOPIC, DeniedPulls
+from rocketbroker.broker.pull.denied_pulls import ANY_TOPIC, DeniedPulls, PullForbidden
+from rocketbroker.broker.pull.long_polling import MAX_KEPT_CHARACTERS
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     FilterDataNotExist,
     FilterDataNotLatest,
     InvalidParameter,
-    NoPermission,
     SubscriptionGroupNotExist,
     SubscriptionNotExist,
     SubscriptionNotLatest,
@@ -39,27 +39,19 @@ from rocketbroker.records.names import (
     is_system_group,
 )
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.store.interfaces import IQueue, IStore, Matches, MessageFilter
+from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.reads import Matches, MessageFilter
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.headers.pull import SUBSCRIPTION
 from rocketbroker.wire.hot import PullFields
 
 #: The remark to a pull at a slave without slaveReadEnable, as RocketMQ words it.
 NO_SLAVE_READ: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 
-# Bits of a pull's system flag.
-COMMIT: Final = 1
-SUSPEND: Final = 2
-SUBSCRIPTION: Final = 4
-
 #: How many outcomes are kept. Subscriptions come from clients, so their number has no
 #: other bound; beyond it all are forgotten and made again.
 MAX_ROUTES: Final = 8192
-
-#: Subscriptions up to this length are kept, in routes and with held pulls: 100 tags of
-#: 40 characters, and at the most 32 MB of them. Longer ones are looked at each time.
-MAX_KEPT_CHARACTERS: Final = 4096
 
 #: How many groups and topics are counted for, a few hundred bytes each. When there are
 #: so many, those that are gone are forgotten; LMQs need no creation and are never
@@ -79,24 +71,6 @@ _REGISTERED: Final = "\0registered"
 _FAQ: Final = (
     "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 )
-
-
-class PullForbidden(NoPermission):
-    """NO_PERMISSION, with the reason as a number that newer clients look at.
-
-    @ivar kind: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 group and topic.
-    """
-
-    code: ClassVar[int] = NoPermission.code
-
-    def __init__(self, kind: int, remark: str) -> None:
-        super().__init__(remark)
-        self.kind = kind
-
-
-def forbidden(error: PullForbidden) -> Command:
-    """The answer to a pull that is not allowed."""
-    return Command(error.code, {"forbiddenType": str(error.kind)}, remark=error.remark)
 
 
 @final

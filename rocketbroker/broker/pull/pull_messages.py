@@ -19,7 +19,8 @@ from twisted.internet.defer import Deferred
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.store.interfaces import (
+from rocketbroker.store.interfaces import IQueue
+from rocketbroker.store.reads import (
     FOUND,
     MESSAGE_WAS_REMOVING,
     NO_MATCHED_LOGIC_QUEUE,
@@ -29,7 +30,6 @@ from rocketbroker.store.interfaces import (
     OFFSET_OVERFLOW_BADLY,
     OFFSET_OVERFLOW_ONE,
     OFFSET_TOO_SMALL,
-    IQueue,
     ReadResult,
 )
 from rocketbroker.wire.codes import ResponseCode
@@ -40,6 +40,9 @@ from rocketbroker.wire.hot import PULL_ANSWER, PullFields
 if TYPE_CHECKING:
     # A worker, which answers pulls, too, has no tables of topics and groups.
     from rocketbroker.broker.pull.pull_checks import Route
+
+#: How long a pull waits at most, whatever it says: clients say 15 to 30 seconds.
+MAX_SUSPENDED_SECONDS: Final = 3600.0
 
 #: Bytes of one answer, whatever the settings say: half of the largest frame.
 MAX_BYTES: Final = 8 << 20
@@ -197,15 +200,19 @@ def nothing(status: str, queue: IQueue, offset: int) -> ReadResult:
     )
 
 
-def answer_frame(
+def send_answer(
+    connection: IConnection,
+    opaque: int,
     code: int,
     result: ReadResult,
-    opaque: int,
     broker_id: int,
     topic_flag: int,
     group_flag: int,
-) -> bytes:
-    """The whole frame that answers a pull which came as JSON."""
+) -> None:
+    """Answer a pull that came as JSON.
+
+    @param opaque: the pull's.
+    """
     header = PULL_ANSWER % (
         code,
         broker_id,
@@ -217,6 +224,6 @@ def answer_frame(
         opaque,
         result.status.encode(),
     )
-    size = len(header)
-    sizes = _SIZES.pack(size + 4 + result.size, size)
-    return b"".join([sizes, header, *result.records])
+    length = len(header)
+    head = _SIZES.pack(length + 4 + result.size, length) + header
+    connection.send_parts(head, result.records, result.size)

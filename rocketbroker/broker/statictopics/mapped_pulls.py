@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from rocketbroker.broker.pull.pull_checks import COMMIT, SUSPEND
-from rocketbroker.broker.pull.pull_messages import NOT_NEEDED
+from rocketbroker.broker.pull.pull_messages import (
+    NOT_NEEDED,
+)
 from rocketbroker.routing.static_topics import Items, find, following
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.pull import (
+    COMMIT,
+    SUSPEND,
     PullMessageRequestHeader,
     PullMessageResponseHeader,
 )

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rocketbroker.wire.headers.header import (
     Boundary,
@@ -16,6 +16,11 @@ from rocketbroker.wire.headers.header import (
     Long,
     TopicRequestHeader,
 )
+
+# Bits of C{sys_flag} of a pull.
+COMMIT: Final = 1
+SUSPEND: Final = 2
+SUBSCRIPTION: Final = 4
 
 
 class PullMessageRequestHeader(TopicRequestHeader, kw_only=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rocketbroker.broker.pull import long_polling
 from rocketbroker.broker.pull.long_polling import HeldPull
-from rocketbroker.store.interfaces import Arrival, MessageFilter
+from rocketbroker.store.interfaces import Arrival
+from rocketbroker.store.reads import MessageFilter
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from tests.broker.pull.pulls import PullCase, bodies

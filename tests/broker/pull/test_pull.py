@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 from typing import Any, cast
 
-from rocketbroker.broker.pull import pull, pull_checks
+from rocketbroker.broker.pull import long_polling, pull, pull_messages
 from rocketbroker.broker.services import CHECK_SECONDS, HELD_PULLS
-from rocketbroker.store.interfaces import FOUND, Arrival, IStore, ReadResult
+from rocketbroker.store.interfaces import Arrival, IStore
+from rocketbroker.store.reads import FOUND, ReadResult
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from tests.broker.pull.pulls import (
@@ -59,9 +60,8 @@ class AnswerTests(PullCase):
         self.rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
         answer = self.pull(0, topic="B")
         assert answer.ext is not None
-        self.assertEqual(
-            (answer.ext["minOffset"], answer.ext["maxOffset"]), ("-1", "0")
-        )
+        ends = answer.ext["minOffset"], answer.ext["maxOffset"]
+        self.assertEqual(ends, ("-1", "0"))
 
     def test_found(self) -> None:
         """Messages from the offset on, and where to go on."""
@@ -336,12 +336,12 @@ class HeldTests(PullCase):
     def test_longTime(self) -> None:
         """Nobody waits for longer than an hour."""
         self.hold(0, suspendTimeoutMillis=str(1 << 62))
-        self.rig.clock.advance(pull.MAX_SUSPENDED_SECONDS)
+        self.rig.clock.advance(pull_messages.MAX_SUSPENDED_SECONDS)
         self.assertEqual([answer.code for answer in self.rig.answers()], [NOT_FOUND])
 
     def test_longSubscription(self) -> None:
         """One with a subscription that is too long to be kept is answered at once."""
-        most = pull_checks.MAX_KEPT_CHARACTERS
+        most = long_polling.MAX_KEPT_CHARACTERS
         self.hold(0, subscription="x" * most)
         self.assertEqual(self.rig.answers(), [])
         self.hold(0, subscription="x" * (most + 1))

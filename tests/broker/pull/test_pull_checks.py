@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.pull import pull_checks
 from rocketbroker.broker.pull.denied_pulls import ANY_TOPIC
-from rocketbroker.broker.pull.pull_checks import SUBSCRIPTION, PullChecks
+from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
@@ -26,6 +26,7 @@ from rocketbroker.records.record import decode_all
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.headers.pull import SUBSCRIPTION
 from rocketbroker.wire.hot import PullFields
 from tests.broker.rig import Rig, answered, pull_ext, send_ext
 
