@@ -35,12 +35,10 @@ from rocketbroker.store.interfaces import (
     IQueue,
     IStore,
     KeyResult,
-    Matches,
-    MessageFilter,
-    ReadResult,
 )
 from rocketbroker.store.log_tail import LogTail
 from rocketbroker.store.reading.batch_pull import BatchReading
+from rocketbroker.store.reads import Matches, MessageFilter, ReadResult
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
 from rocketbroker.store.retention.cleaner import Cleaner
 from rocketbroker.store.running_flags import NOT_APPENDABLE, RunningFlags

@@ -9,12 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.errors import ServiceNotAvailable, StoreError
-from rocketbroker.store.interfaces import (
-    NO_MESSAGE_IN_QUEUE,
-    SERVICE_NOT_AVAILABLE,
-    IQueue,
-    IStore,
-)
+from rocketbroker.store.interfaces import SERVICE_NOT_AVAILABLE, IQueue, IStore
+from rocketbroker.store.reads import NO_MESSAGE_IN_QUEUE
 from rocketbroker.store.recovery.clean_shutdown import NAME
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.stores import (
