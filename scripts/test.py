@@ -58,7 +58,10 @@ ON_BOTH_FORMS = (
     "tests.codec",
     "tests.wire.test_hot",
     "tests.wire.test_hastream",
+    "tests.files",
     "tests.remoting",
+    "tests.broker.metadata.test_offsets",
+    "tests.broker.pop.test_pop",
     "tests.broker.pull",
     "tests.broker.replicas",
     "tests.broker.send",
@@ -70,6 +73,7 @@ ON_BOTH_FORMS = (
     "tests.store.index",
     "tests.store.reading",
     "tests.store.sharing",
+    "tests.store.test_message_store",
     "tests.workers",
 )
 

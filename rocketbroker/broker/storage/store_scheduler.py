@@ -229,8 +229,8 @@ class StoreScheduler:
         # A step may have met only records without a queue, so its arrivals tell
         # nothing.
         after = store.dispatched_position
-        if before < after < store.published_position and self._soon is None:
-            self._soon = self._clock.callLater(0, self._dispatch_soon)
+        if before < after < store.published_position:
+            self.dispatch_later(0.0)
 
     def _clock_dispatch(self, seconds: float) -> None:
         """Dispatch after C{seconds}, not before."""
