@@ -58,6 +58,7 @@ MODULES = tuple(
         "replication/slave",
         "replication/transfer_rate",
         "store/commitlog/received",
+        "store/commitlog/segment",
         "store/commitlog/segments",
         "store/commitlog/writer",
         "store/consumequeue/files",

@@ -20,7 +20,7 @@ L{rocketbroker.remoting.hub}.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from twisted.internet.defer import Deferred, fail
@@ -122,7 +122,9 @@ class CommandChannel(ABC):
     def send(self, frames: bytes, count: int = 1) -> None:
         """Send whole frames, at the end of this turn; nothing once it is closed."""
 
-    def send_parts(self, head: bytes, body: list[bytes], size: int) -> None:
+    def send_parts(
+        self, head: bytes, body: Sequence[bytes | memoryview], size: int
+    ) -> None:
         """See L{IConnection.send_parts}."""
         self.send(b"".join([head, *body]))
 

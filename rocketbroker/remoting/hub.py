@@ -13,7 +13,6 @@ The way
 
 The hub keeps the sockets in an epoll that the reactor sees as one single descriptor.
 When that is readable, one I{turn} runs:
-
   1. ask the epoll which sockets are ready. They have the first half of the turn, those
      that were left by earlier turns the second: so a light client is served in the turn
      that brings its request, whoever waits;
@@ -27,7 +26,8 @@ When that is readable, one I{turn} runs:
      much waits for it himself. After C{MAX_SECONDS} all others are left, too;
   4. call the functions registered for the end of turns: the broker appends all sends
      of the turn at once, and queues the answers;
-  5. give each connection everything queued for it in one C{send}.
+  5. give each connection everything queued for it in one C{send}, or C{sendmsg}: large
+     bodies, views of the log, go out from where they are, or are copied then.
 
 So one wake-up costs two system calls per connection, however many requests it carried,
 and nothing is allocated per message but the slices of its header and body.
@@ -50,8 +50,8 @@ Invariants
   - Bytes of an unfinished frame lie in one bytearray that grows in place and is copied
     once when the frame is whole; joining at each read would cost the square of its
     size. Memory is taken for bytes that a peer sends, never for those it announces.
-  - An unsent rest is kept as a view and sent first, so no byte is joined twice. It is
-    copied when it is less than half of what the view keeps in memory.
+  - An unsent rest is kept as a view and sent first. It is copied when it is less than
+    half of what the view keeps in memory.
   - What waits in the connections has one budget: L{Buffers}.
 
 Rejected: one reader per socket at the reactor (the price above); edge-triggered epoll
@@ -125,6 +125,7 @@ class Hub:
     @ivar buffers: the budget of memory for what waits in the connections.
     @ivar sockets: of all connections, and the links of those that are relayed.
     @ivar turn_count: how many turns there were.
+    @ivar in_turn: whether one is under way.
     """
 
     _log: ClassVar[Logger] = Logger()
@@ -156,7 +157,7 @@ class Hub:
         self._longest = 0.0
         self._work: int | str = ANSWERS
         self._groups: list[ConnectionGroup] = []
-        self._in_turn = False
+        self.in_turn = False
         self._flushing = False
         self._scheduled: IDelayedCall | None = None
         self._held: dict[Holder, Held] = {}
@@ -236,7 +237,7 @@ class Hub:
 
     def turn(self) -> None:
         """One turn over all connections that are ready now."""
-        self._in_turn = True
+        self.in_turn = True
         self.turn_count += 1
         self.now = now = self._reactor.seconds()
         if self.buffers.is_short and self.buffers.release():
@@ -273,7 +274,7 @@ class Hub:
             served = self._serve(queue, queue, served, now + MAX_SECONDS)
         self.turns.end()
         ended = self.seconds()
-        self._in_turn = False
+        self.in_turn = False
         self._flush()
         flushed = self.seconds()
         elapsed = flushed - now
@@ -355,16 +356,16 @@ class Hub:
 
     def within(self, work: Callable[[], object]) -> None:
         """Do work of a timer that answers requests, as a turn of its own."""
-        if self._in_turn:
+        if self.in_turn:
             work()
             return
-        self._in_turn = True
+        self.in_turn = True
         self.now = self._reactor.seconds()
         try:
             work()
         finally:
             self.turns.end()
-            self._in_turn = False
+            self.in_turn = False
             self._flush()
 
     def _failed(self, which: HubConnection | Link) -> None:
@@ -448,12 +449,12 @@ class Hub:
     def has_output(self, connection: HubConnection) -> None:
         """It has something to send, or to end: at the end of this turn, or soon."""
         self._with_output.append(connection)
-        if not self._in_turn:
+        if not self.in_turn:
             self._schedule()
 
     def link_has_output(self) -> None:
         """A link has something to send: at the end of this turn, or soon."""
-        if not self._in_turn and not self._flushing:
+        if not self.in_turn and not self._flushing:
             self._schedule()
 
     def resume(self, connection: HubConnection) -> None:

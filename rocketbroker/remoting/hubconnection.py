@@ -6,7 +6,7 @@ L{rocketbroker.remoting.hub} has the reasons and the invariants.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast, final
 
 from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, Buffers, rest_of
@@ -16,6 +16,12 @@ from rocketbroker.remoting.connection_group import ConnectionGroup
 #: Frames longer than this, on average, are sent one by one: copying them together would
 #: cost more than a system call each.
 LARGE_FRAME: Final = 32768
+
+#: Bodies of this length and more are sent from where they are, and not copied.
+LARGE_BODY: Final = 4096
+
+#: The system takes no more parts at once (C{UIO_MAXIOV}).
+MAX_PARTS: Final = 1024
 
 # The kernel's numbers, so that this module can be imported where there is no epoll.
 IN: Final = 0x001
@@ -45,6 +51,12 @@ class ByteSocket(Protocol):
         @raise BlockingIOError: none now.
         """
 
+    def sendmsg(self, parts: list[bytes | memoryview], /) -> int:
+        """Take the bytes of parts; how many.
+
+        @raise BlockingIOError: none now.
+        """
+
     def close(self) -> None:
         """Close it."""
 
@@ -53,6 +65,7 @@ class Turning(Protocol):
     """The hub, as a connection uses it."""
 
     now: float
+    in_turn: bool
     latest: float
     seconds: Callable[[], float]
     buffers: Buffers
@@ -91,9 +104,11 @@ class HubConnection(CommandChannel):
     __slots__ = (
         "_armed",
         "_descriptor",
+        "_in_parts",
         "_out",
         "_rest",
         "_send",
+        "_send_parts",
         "_socket",
         "buffers",
         "counted",
@@ -137,11 +152,13 @@ class HubConnection(CommandChannel):
         self.unsent = 0
         self.receive = sock.recv
         self._send = sock.send
+        self._send_parts = sock.sendmsg
         self.hub = hub
         self.buffers = hub.buffers
         self._socket = sock
         self._descriptor = sock.fileno()
-        self._out: list[bytes] = []
+        self._out: list[bytes | memoryview] = []
+        self._in_parts = False
         self._rest: memoryview | None = None
         self._armed = IN
 
@@ -162,21 +179,28 @@ class HubConnection(CommandChannel):
             self.congested = self.halted = True
             self.hub.has_output(self)  # Or the epoll would go on to report requests.
 
-    def send_parts(self, head: bytes, body: list[bytes], size: int) -> None:
+    def send_parts(
+        self, head: bytes, body: Sequence[bytes | memoryview], size: int
+    ) -> None:
         """See L{IConnection.send_parts}."""
-        if size >= LARGE_ANSWER_BYTES or self.closed:
-            # As one piece it is counted, and its head does not go out by itself.
+        if size < LARGE_BODY or self.closed or not self.hub.in_turn:
             self.send(b"".join([head, *body]))
             return
         self.unsent += size
         self.send(head)
         self._out += body
+        self._in_parts = True
+        if size >= LARGE_ANSWER_BYTES:
+            self._count()
 
     def flush(self) -> None:
         """Give the kernel all unsent bytes; nearly always it takes them at once."""
         out = self._out
         if not out or self.halted or self._rest is not None:
             self._flush_slowly()
+            return
+        if self._in_parts:
+            self._flush_parts()
             return
         if len(out) == 1:
             data = out.pop()
@@ -196,17 +220,48 @@ class HubConnection(CommandChannel):
             return
         self.group.counts.bytes_out += sent
         self.last_moved = self.hub.now
-        self.unsent = unsent = self.unsent - sent
+        self.unsent -= sent
         if sent < size:
-            self._rest = rest_of(data, sent)
-            self._arm()
-        if unsent or self.counted:
+            self._keep_rest(data, sent)
+        elif self.counted:
             self._count()
+
+    def _flush_parts(self) -> None:
+        """The same with parts that belong to others."""
+        out, size = self._out, self.unsent
+        self._out, self._in_parts = [], False
+        try:
+            if len(out) > MAX_PARTS:
+                sent = self._send(b"".join(out))
+            else:
+                sent = self._send_parts(out)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.lost()
+            return
+        self.group.counts.bytes_out += sent
+        self.last_moved = self.hub.now
+        self.unsent = size - sent
+        if sent < size:
+            self._keep_rest(b"".join(out), sent)
+        elif self.counted:
+            self._count()
+
+    def _keep_rest(self, data: bytes | memoryview, sent: int) -> None:
+        """The kernel has not taken all."""
+        self._rest = rest_of(data, sent)
+        self._arm()
+        self._count()
 
     def _flush_slowly(self) -> None:
         """Give the kernel what it takes: a rest first, large frames one by one."""
         if self._descriptor < 0:
             return
+        if self._in_parts:
+            # It may take long.
+            self._out = [bytes(each) for each in self._out]
+            self._in_parts = False
         while self._rest is not None or self._out:
             data: bytes | memoryview | None = self._rest
             if data is None:
@@ -272,7 +327,7 @@ class HubConnection(CommandChannel):
                 self._go_on()
             self._arm()
 
-    def _next(self) -> bytes:
+    def _next(self) -> bytes | memoryview:
         """The next bytes to send: one large frame, or all small ones joined."""
         out = self._out
         if self.unsent > len(out) * LARGE_FRAME:

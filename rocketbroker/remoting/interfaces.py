@@ -8,7 +8,7 @@ tests).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from twisted.internet.defer import Deferred
@@ -41,11 +41,11 @@ class IConnection(Interface):
         @param count: how many they are.
         """
 
-    def send_parts(head: bytes, body: list[bytes], size: int) -> None:
-        """Send one frame as L{send} does, without a copy of its body here.
+    def send_parts(head: bytes, body: Sequence[bytes | memoryview], size: int) -> None:
+        """Send one frame as L{send} does; of a large body no copy is made in a turn.
 
         @param head: all before the body.
-        @param body: its pieces.
+        @param body: its pieces, which are not kept longer than the turn.
         @param size: the bytes of these.
         """
 

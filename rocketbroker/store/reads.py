@@ -9,7 +9,7 @@ Statuses: C{docs/facts/store.md} 16.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 # The outcome of a read (ReadResult.status); the names are the remarks of pull answers.
@@ -68,7 +68,9 @@ class ReadResult:
     @ivar next_offset: where the reader goes on.
     @ivar min_offset: the queue's first offset at that moment.
     @ivar max_offset: the queue's end at that moment.
-    @ivar records: the stored records, whole, in order, in one or several pieces.
+    @ivar records: the stored records, whole, in order, in one or several pieces; those
+        of L{IStore.read_warm<rocketbroker.store.interfaces.IStore.read_warm>} are views
+        of files, which are to be kept no longer than the turn.
     @ivar count: how many records.
     @ivar size: their bytes.
     """
@@ -89,7 +91,7 @@ class ReadResult:
         next_offset: int,
         min_offset: int,
         max_offset: int,
-        records: list[bytes],
+        records: Sequence[bytes | memoryview],
         count: int,
         size: int,
     ) -> None:
@@ -100,3 +102,7 @@ class ReadResult:
         self.records = records
         self.count = count
         self.size = size
+
+    def copied(self) -> list[bytes]:
+        """The records, to be kept."""
+        return [bytes(each) for each in self.records]

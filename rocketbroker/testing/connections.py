@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 from twisted.internet.defer import Deferred
@@ -50,7 +50,9 @@ class RecordedConnection:
             at = end
         assert at == len(frames), "those are not so many frames"
 
-    def send_parts(self, head: bytes, body: list[bytes], size: int) -> None:
+    def send_parts(
+        self, head: bytes, body: Sequence[bytes | memoryview], size: int
+    ) -> None:
         """See L{IConnection.send_parts}."""
         assert size == sum(map(len, body)), "that is not the size of the body"
         self.send(b"".join([head, *body]))

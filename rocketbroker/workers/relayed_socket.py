@@ -129,6 +129,10 @@ class RelayedSocket:
         self._link.write_data(self.id, bytes(data))
         return size
 
+    def sendmsg(self, parts: list[bytes | memoryview], /) -> int:
+        """The same of parts."""
+        return self.send(b"".join(parts))
+
     def rearm(self, events: int) -> None:
         """Only C{events} are wanted from now on."""
         self._armed = events

@@ -8,10 +8,10 @@ from select import select
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES, RECEIVE_BYTES
+from rocketbroker.remoting.buffers import RECEIVE_BYTES
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
-from rocketbroker.remoting.hubconnection import LARGE_FRAME, HubConnection
+from rocketbroker.remoting.hubconnection import LARGE_FRAME
 from rocketbroker.remoting.interfaces import Answer, IConnection, ITurns
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
@@ -269,38 +269,7 @@ class HubTests(SynchronousTestCase):
         )
         self.assertEqual(self.group.counts.frames_out, 4)
 
-    def test_parts(self) -> None:
-        """A frame in parts goes out like any other, whatever its length."""
-        connection = self.wire.connection
-        assert isinstance(connection, HubConnection)
-        sizes = [10, LARGE_ANSWER_BYTES - 1, LARGE_ANSWER_BYTES, 0]
-        for n, size in enumerate(sizes):
-            frame = encode(Command(0, opaque=n, body=bytes(size)))
-            at = len(frame) - size
-            middle = at + size // 2
-            connection.send_parts(frame[:at], [frame[at:middle], frame[middle:]], size)
-        answers = self.wire.commands()
-        self.assertEqual(
-            [(a.opaque, len(a.body)) for a in answers], list(enumerate(sizes))
-        )
-        self.assertEqual(self.group.counts.frames_out, 4)
-        self.assertEqual(connection.unsent, 0)
-
     # Congestion.
-
-    def test_congestedParts(self) -> None:
-        """Frames in parts congest a connection as well; a closed one takes none."""
-        connection, frames = self.wire.connection, 0
-        assert isinstance(connection, HubConnection)
-        while not connection.congested:
-            connection.send_parts(bytes(100), [bytes(5000), bytes(5000)], 10_000)
-            frames += 1
-        high_water = self.group.limits.high_water
-        self.assertEqual(frames, high_water // 10_100 + 1)
-        self.assertEqual(connection.unsent, frames * 10_100)
-        connection.abort()
-        connection.send_parts(bytes(100), [bytes(5000)], 5000)
-        self.assertEqual(connection.unsent, 0)
 
     def test_congestedBytesWait(self) -> None:
         """Frames that came before a congestion wait, and are served after it."""

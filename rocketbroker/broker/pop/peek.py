@@ -115,7 +115,7 @@ class Peeking:
             if count < most and size < MAX_BYTES:
                 left = MAX_BYTES - size
                 result = self._store.read(queue, offset, most - count, left, None)
-                records += result.records
+                records += result.copied()
                 count += result.count
                 size += result.size
                 offset = result.next_offset

@@ -35,7 +35,7 @@ def queue_offsets(result: ReadResult, offset: int) -> list[int]:
     if result.next_offset - offset == result.count:
         return list(range(offset, result.next_offset))
     found = []
-    for piece in result.records:
+    for piece in result.copied():
         at = 0
         while at < len(piece):
             found.append(_QUEUE_OFFSET.unpack_from(piece, at + _QUEUE_OFFSET_AT)[0])

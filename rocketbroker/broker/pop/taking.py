@@ -110,7 +110,7 @@ class Taking:
         counts.bytes += result.size
         counts.pulls += 1
         if topic == route.topic or self._options.pop_response_return_actual_retry_topic:
-            pop.records += result.records
+            pop.records += result.copied()
             return
         handle = ReceiptHandle(
             start,
@@ -121,7 +121,7 @@ class Taking:
             self._options.broker_name,
             queue_id,
         )
-        pop.records += as_of(route.topic, result.records, handle)
+        pop.records += as_of(route.topic, result.copied(), handle)
 
     def _pass(self, pop: Pop, place: Place, line: Line, offset: int) -> None:
         """The group goes on at C{offset}: there is nothing for it before."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import final
 
-from rocketbroker.store.commitlog.segments import Segment
+from rocketbroker.store.commitlog.segment import Segment
 from rocketbroker.store.commitlog.writer import MAX_RUN, CommitLog
 from rocketbroker.store.shared_positions import (
     FLUSHED,

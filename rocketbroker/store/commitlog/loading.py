@@ -39,7 +39,8 @@ from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.obstacles import clear_for_file, is_no_file
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.commitlog.encoder import FILLER
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.quarantine import set_aside
 

@@ -21,7 +21,8 @@ import contextlib
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.store.commitlog.segments import ALLOCATION, Segments
+from rocketbroker.store.commitlog.segment import ALLOCATION
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.shared_positions import PUBLISHED, Positions
 
 #: So close to where others append nothing is reserved: they may get there before. Where

@@ -24,7 +24,7 @@ from zope.interface import Interface, classImplements
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.received import whole_records
-from rocketbroker.store.commitlog.segments import Segment
+from rocketbroker.store.commitlog.segment import Segment
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
 from rocketbroker.store.raw_log import IRawLog
 from rocketbroker.store.running_flags import NOT_APPENDABLE, RunningFlags

@@ -33,7 +33,8 @@ from typing import Final, final
 from rocketbroker.records.record_head import LEAST_SIZE, MAGIC_BLANK, offset_of
 from rocketbroker.store.commitlog.encoder import FILLER, FILLER_BYTES
 from rocketbroker.store.commitlog.scanner import whole_record
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 
 #: So many bytes of a segment are searched. The largest record of the default settings
 #: is 4 MiB; a spot that a disk has lost is smaller than that, or the disk is lost.

@@ -28,7 +28,8 @@ from rocketbroker.records.record_head import (
     head_struct,
 )
 from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 
 #: How much is read at once; a record larger than this is read by itself.
 PIECE: Final = 1 << 20

@@ -18,7 +18,8 @@ from typing import Final, final
 
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.store.commitlog.scanner import NOTHING, Scan
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.quarantine import set_aside
 
 #: How far behind the end discarded bytes are counted for the report.

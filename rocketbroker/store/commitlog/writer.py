@@ -1,6 +1,5 @@
 # -*- test-case-name: tests.store.commitlog.test_writer -*-
-"""The writer of the commit log, which holds all messages of all queues in the order in
-which they came.
+"""The writer of the commit log, which holds all messages in the order they came in.
 
 An append has four steps, and each is a function: the drafts are complete when they come
 (parse); under the append lock each is given its place and queue offset (reserve); the
@@ -41,7 +40,8 @@ from rocketbroker.store.commitlog.encoder import (
 from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.record_crc import encode_with_crc, make_room_for_crc
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.write_backoff import WriteBackoff
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import (

@@ -19,7 +19,8 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import SIZE
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog

@@ -20,7 +20,6 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Callable, Sequence
-from operator import lt
 from typing import Final, final
 
 from rocketbroker.codec import entries
@@ -33,7 +32,8 @@ from rocketbroker.records.entries import (
     extents_of,
 )
 from rocketbroker.records.tag_codes import TagCodes
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.reading.checked_read import CheckedRead
@@ -68,7 +68,7 @@ LEAST_BYTES: Final = 100
 #: So many entries are unpacked at once; when a filter passes over more, it goes on.
 ENTRY_BATCH_SIZE: Final = 800
 
-#: So many extents are read as slices; beyond it they are joined at once.
+#: So many extents are sent from where they are; beyond it they are joined at once.
 FEW_EXTENTS: Final = 8
 
 _FIRST: Final = struct.Struct(">q")
@@ -162,7 +162,7 @@ class Reading:
         if codes is not None and queue.extension is not None:
             codes = queue.extension.matching(codes)
         if matches is None and own:
-            plain = self._read_plain(blob, offset, max_bytes, first, end)
+            plain = self._read_plain(blob, offset, max_bytes, first, end, False)
             if plain is not None:
                 return plain
         scan_end = min(end, offset + max(-(-self.scan_bytes // SIZE), max_count))
@@ -265,18 +265,25 @@ class Reading:
         if max_messages > end - offset:
             max_messages = end - offset
         blob = queue.files.read(offset * SIZE, max_messages * SIZE)
-        return self._read_plain(
-            blob, offset, max_bytes if max_bytes < size else size, first, end
-        )
+        if max_bytes > size:
+            max_bytes = size
+        return self._read_plain(blob, offset, max_bytes, first, end, True)
 
     def _read_plain(
-        self, blob: bytes, offset: int, max_bytes: int, first: int, end: int
+        self,
+        blob: bytes,
+        offset: int,
+        max_bytes: int,
+        first: int,
+        end: int,
+        as_views: bool,
     ) -> ReadResult | None:
         """All messages at once, if they fit and are in one segment in memory.
 
         This holds for nearly all pulls, and halves their cost.
 
         @param blob: their entries.
+        @param as_views: do not copy them.
         @return: None if they do not, or are not.
         """
         count, rest = divmod(len(blob), SIZE)
@@ -292,45 +299,34 @@ class Reading:
         low, limit = segment.start, self._positions.view[PUBLISHED]
         if limit > segment.end:
             limit = segment.end
-        if len(extents) == 2 and start < stop <= limit:
-            pieces = [segment.view()[start - low : stop - low]]
-        else:
-            pieces = _pieces(extents, segment, limit)
+        if not as_views or len(extents) > 2 or not start < stop <= limit:
+            pieces = _pieces(extents, segment, limit, as_views)
             if not pieces:
                 return None
+        else:
+            pieces = [segment.pages()[start - low : stop - low]]
         return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
 
 
-def _pieces(extents: list[int], segment: Segment, limit: int) -> list[bytes]:
+def _pieces(
+    extents: list[int], segment: Segment, limit: int, as_views: bool
+) -> list[bytes | memoryview]:
     """Extents of one segment; nothing if any of them is not.
 
     @param extents: begin and end of each.
     @param limit: they end here at the latest.
+    @param as_views: give no copies if they are few.
     """
-    low = segment.start
-    view = segment.view()
-    if len(extents) <= 2 * FEW_EXTENTS:
-        pieces = []
-        for at in range(0, len(extents), 2):
-            start, stop = extents[at], extents[at + 1]
-            if not low <= start < stop <= limit:
-                return []
-            pieces.append(view[start - low : stop - low])
-        return pieces
-    starts, stops = extents[::2], extents[1::2]
-    if min(starts) < low or max(stops) > limit or not all(map(lt, starts, stops)):
-        return []
-    # Views, so that each byte is copied once; none of them outlives the join, or the
-    # segment could not be closed.
-    with memoryview(view) as whole:
-        return [
-            b"".join(
-                [
-                    whole[start - low : stop - low]
-                    for start, stop in zip(starts, stops, strict=True)
-                ]
-            )
-        ]
+    low, pages = segment.start, segment.pages()
+    views: list[bytes | memoryview] = []
+    for at in range(0, len(extents), 2):
+        start, stop = extents[at], extents[at + 1]
+        if not low <= start < stop <= limit:
+            return []
+        views.append(pages[start - low : stop - low])
+    if as_views and len(views) <= FEW_EXTENTS:
+        return views
+    return [b"".join(views)]
 
 
 @final

@@ -36,7 +36,8 @@ from zope.interface import classImplements
 from rocketbroker.config.hours import parse_hours
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.disk_usage import DiskUsage

@@ -22,7 +22,8 @@ from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record_head import LEAST_SIZE
 from rocketbroker.store.commitlog.encoder import FILLER_BYTES, HOST_V6
 from rocketbroker.store.commitlog.preallocation import Preallocation
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.queue import MAX_TOPIC, Queue

@@ -8,7 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.commitlog.preallocation import MARGIN
-from rocketbroker.store.commitlog.segments import ALLOCATION, WARMED_BATCH_SIZE
+from rocketbroker.store.commitlog.segment import ALLOCATION
+from rocketbroker.store.commitlog.segments import WARMED_BATCH_SIZE
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk

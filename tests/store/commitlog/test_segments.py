@@ -9,7 +9,8 @@ from zope.interface.verify import verifyObject
 
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.store.commitlog.segments import Segment, Segments
+from rocketbroker.store.commitlog.segment import Segment
+from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.file_names import position_of_name, segment_name
 from rocketbroker.testing.files import MemoryDisk
 
@@ -242,6 +243,14 @@ class SegmentsTests(SynchronousTestCase):
         self.assertEqual(begins, [(SIZE, first)])
         self.assertEqual(self.segments.all, [second])
         self.assertEqual(len(self.segments.open_files), 0)
+
+    def test_closeWhileRead(self) -> None:
+        """Who has a part of a mapping still has it when the segment is closed."""
+        segment = self.segments.roll()
+        segment.file.pwrite(b"record", 5)
+        part = segment.pages()[5:11]
+        self.segments.close()
+        self.assertEqual(bytes(part), b"record")
 
     def test_close(self) -> None:
         """What was prepared and not used is removed, also that of a process before."""

@@ -78,7 +78,7 @@ class RepairTests(DamagedStore):
         queue = store.queue("S", 0)
         self.assertEqual(queue.max_offset, 129)
         for number in range(129):
-            data = store.read(queue, number, 1, 1 << 20, None).records[0]
+            data = store.read(queue, number, 1, 1 << 20, None).copied()[0]
             lost = number % 2 == 0
             self.assertEqual(decode(data).body, b"" if lost else b"b" * (number + 1))
         store.close()
@@ -179,7 +179,7 @@ class RepairTests(DamagedStore):
         store = opened(self.disk)
         queue = store.queue("T", 0)
         self.assertEqual(queue.max_offset, 40)
-        data = store.read(queue, 11, 1, 1 << 20, None).records[0]
+        data = store.read(queue, 11, 1, 1 << 20, None).copied()[0]
         self.assertEqual(decode(data).body, b"11" * 600)
         store.close()
 
