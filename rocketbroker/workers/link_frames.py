@@ -94,6 +94,12 @@ class Reason(IntEnum):
 
 KINDS: Final = frozenset(Kind)
 
+#: The payload of WAIT: the slot of a queue, and where it ended.
+WAIT_WORDS: Final = Struct("<qq")
+
+#: The payload of WAKE: a slot.
+WAKE_WORD: Final = Struct("<q")
+
 #: In the place of a slot in WAKE: all queues.
 WAKE_ALL: Final = -1
 

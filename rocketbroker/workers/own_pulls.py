@@ -16,7 +16,6 @@ any case before anything is relayed that came later.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from twisted.internet.interfaces import IDelayedCall
@@ -55,7 +54,13 @@ from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import ONEWAY
 from rocketbroker.wire.headers.pull import COMMIT, SUBSCRIPTION, SUSPEND
 from rocketbroker.wire.hot import PullFields, PullHeader, read_pull
-from rocketbroker.workers.link_frames import WAKE_ALL, Kind, link_frame
+from rocketbroker.workers.link_frames import (
+    WAIT_WORDS,
+    WAKE_ALL,
+    WAKE_WORD,
+    Kind,
+    link_frame,
+)
 from rocketbroker.workers.payloads import (
     AskPull,
     PullAllowance,
@@ -85,9 +90,6 @@ NEW_ENTRIES: Final = 4096
 
 #: Of a route: group, topic, queue, and the subscription if the pull has brought it.
 _Key: TypeAlias = tuple[str, str, int, str | None, str | None]
-
-_WAIT: Final = Struct("<qq")
-_SLOT: Final = Struct("<q")
 
 #: The type of a subscription that the group is registered with.
 _REGISTERED: Final = "\0registered"
@@ -210,7 +212,7 @@ class OwnPulls:
 
     def woken(self, payload: bytes) -> None:
         """A queue has grown, or all pulls that wait are to be answered."""
-        slot: int = _SLOT.unpack(payload)[0]
+        slot: int = WAKE_WORD.unpack(payload)[0]
         polling = self.polling
         if polling is None:
             return
@@ -382,7 +384,7 @@ class OwnPulls:
     def _wait(self, queue: Queue, end: int) -> None:
         """Let the owner say when a queue has grown."""
         self._ends[queue.slot] = queue, end
-        payload = _WAIT.pack(queue.slot, end)
+        payload = WAIT_WORDS.pack(queue.slot, end)
         self._relay.tell(link_frame(Kind.WAIT, 0, payload))
 
     def _resume(self, held: HeldPull) -> None:

@@ -14,7 +14,6 @@ The word is set in the turn of the change, before any answer of that turn leaves
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
 from typing import Final, final
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -33,7 +32,7 @@ from rocketbroker.store.sharing.sharing import Sharing
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.headers.pull import SUBSCRIPTION
 from rocketbroker.wire.hot import PullFields
-from rocketbroker.workers.link_frames import WAKE_ALL, Kind
+from rocketbroker.workers.link_frames import WAIT_WORDS, WAKE_ALL, WAKE_WORD, Kind
 from rocketbroker.workers.owner_link import WorkerLink
 from rocketbroker.workers.payloads import (
     READ_SETTINGS,
@@ -53,10 +52,6 @@ SETTLE_SECONDS: Final = 0.05
 
 #: While nothing is allowed.
 _NOTHING: Final = PullAllowance(0, {}, {}, 0)
-
-#: The slot of a queue and where it ends.
-_WAIT: Final = Struct("<qq")
-_SLOT: Final = Struct("<q")
 
 
 @final
@@ -183,7 +178,7 @@ class PullApprovals:
         elif kind == Kind.PULLED:
             self._count(read_pulled(payload))
         elif kind == Kind.WAIT:
-            self._wait(link, *_WAIT.unpack(payload))
+            self._wait(link, *WAIT_WORDS.unpack(payload))
 
     def turn_ended(self) -> None:
         """Answers leave next: see whether what workers have been told still holds."""
@@ -289,7 +284,7 @@ class PullApprovals:
         """
         self._broker.scheduler.dispatch()
         if self._sharing.end_of(slot) != end:
-            link.tell(Kind.WAKE, _SLOT.pack(slot))
+            link.tell(Kind.WAKE, WAKE_WORD.pack(slot))
         else:
             self._waiting.setdefault(slot, set()).add(link)
 
@@ -302,10 +297,10 @@ class PullApprovals:
         """A queue has grown: who waits there is told once."""
         if self._waiting and type(queue) is Queue:
             for link in self._waiting.pop(queue.slot, ()):
-                link.tell(Kind.WAKE, _SLOT.pack(queue.slot))
+                link.tell(Kind.WAKE, WAKE_WORD.pack(queue.slot))
 
     def wake_all(self) -> None:
         """What pulls wait for will not be given to them."""
         self.changed()
         for link in self._links:
-            link.tell(Kind.WAKE, _SLOT.pack(WAKE_ALL))
+            link.tell(Kind.WAKE, WAKE_WORD.pack(WAKE_ALL))
