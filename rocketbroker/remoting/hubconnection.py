@@ -195,46 +195,21 @@ class HubConnection(CommandChannel):
 
     def flush(self) -> None:
         """Give the kernel all unsent bytes; nearly always it takes them at once."""
-        out = self._out
-        if not out or self.halted or self._rest is not None:
+        out, size, count = self._out, self.unsent, len(self._out)
+        if not count or self.halted or self._rest is not None:
             self._flush_slowly()
             return
-        if self._in_parts:
-            self._flush_parts()
-            return
-        if len(out) == 1:
-            data = out.pop()
-        elif self.unsent > len(out) * LARGE_FRAME:
+        in_parts = self._in_parts and count <= MAX_PARTS
+        if count > 1 and size > count * LARGE_FRAME and not in_parts:
             self._flush_slowly()
             return
-        else:
-            data = b"".join(out)
-            out.clear()
-        size = len(data)
+        self._out = []
+        self._in_parts = False
         try:
-            sent = self._send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            self.lost()
-            return
-        self.group.counts.bytes_out += sent
-        self.last_moved = self.hub.now
-        self.unsent -= sent
-        if sent < size:
-            self._keep_rest(data, sent)
-        elif self.counted:
-            self._count()
-
-    def _flush_parts(self) -> None:
-        """The same with parts that belong to others."""
-        out, size = self._out, self.unsent
-        self._out, self._in_parts = [], False
-        try:
-            if len(out) > MAX_PARTS:
-                sent = self._send(b"".join(out))
-            else:
+            if in_parts:
                 sent = self._send_parts(out)
+            else:
+                sent = self._send(out[0] if count == 1 else b"".join(out))
         except BlockingIOError:
             sent = 0
         except OSError:

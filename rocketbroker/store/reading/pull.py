@@ -2,11 +2,12 @@
 """The read of messages for a pull: those of one queue, from an offset on.
 
 The entries come by one read and one unpack. Records that stand one behind the other in
-the log become one slice, others one each; a slice of the mapping is a copy, so nothing
-holds the file. An entry is not believed: one that points outside of the log is passed
-over, like one whose record was deleted. Nor is a record that this process has not
-written itself, or that may come back from the disk: these are read one by one and
-checked (L{rocketbroker.store.reading.checked_read}).
+the log become one piece, others one each: a view of the mapping where the answer goes
+out in this turn, else a copy, so nothing holds the file for long. An entry is not
+believed: one that points outside of the log is passed over, like one whose record was
+deleted. Nor is a record that this process has not written itself, or that may come back
+from the disk: these are read one by one and checked
+(L{rocketbroker.store.reading.checked_read}).
 
 RocketMQ never gives more than 32 messages or 256 KiB at once, and fewer of messages far
 behind. A caller that requests more messages than that has chosen its own limits: then
