@@ -108,7 +108,6 @@ class HubConnection(CommandChannel):
         "_out",
         "_rest",
         "_send",
-        "_send_parts",
         "_socket",
         "buffers",
         "counted",
@@ -152,7 +151,6 @@ class HubConnection(CommandChannel):
         self.unsent = 0
         self.receive = sock.recv
         self._send = sock.send
-        self._send_parts = sock.sendmsg
         self.hub = hub
         self.buffers = hub.buffers
         self._socket = sock
@@ -207,7 +205,7 @@ class HubConnection(CommandChannel):
         self._in_parts = False
         try:
             if in_parts:
-                sent = self._send_parts(out)
+                sent = self._socket.sendmsg(out)
             else:
                 sent = self._send(out[0] if count == 1 else b"".join(out))
         except BlockingIOError:
