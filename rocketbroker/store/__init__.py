@@ -19,6 +19,7 @@ them:
 Beside them:
 
 - L{rocketbroker.store.assembly}: the parts of a store, put together.
+- L{rocketbroker.store.reads}: what a read is given and gives.
 - L{rocketbroker.store.shared_positions}: the numbers that processes share.
 - L{rocketbroker.store.append_lock}: the lock of appends, as all parts see it.
 - L{rocketbroker.store.store_lock}: the lock of the directory, and the mark of a crash.

@@ -4,7 +4,8 @@
 - L{writer}: append: reserve, fill, publish. L{encoder}: drafts to records;
   L{batch_records}: drafts of several messages; L{record_crc}: records with a CRC of
   their own. L{write_backoff}: how long appends are refused after an error.
-- L{segments}: the files of the log; L{missing_file}: in place of one.
+- L{segments}: the files of the log; L{segment}: one of them; L{missing_file}: in place
+  of one.
   L{badblocks}: blocks that the disk cannot read.
   L{preallocation}: blocks, segments and pages ahead of the writer.
 - L{raw_log}: the log as bytes, which masters send and slaves append; L{received}: the

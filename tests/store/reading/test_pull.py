@@ -139,6 +139,8 @@ class ReadTests(SynchronousTestCase):
                 for result in (warm, long)
             )
             self.assertEqual(first, second)
+            # Only the short way gives views; its callers send them in the same turn.
+            self.assertEqual({type(each) for each in long.records}, {bytes})
         for offset, most, size in (
             (-1, 32, MANY),
             (40, 32, MANY),
