@@ -38,7 +38,7 @@ def serve(connection: HubConnection) -> bool:
         buffers.wait_to_read(connection)
         return False
     try:
-        data = connection.receive(most)
+        data = connection.socket.recv(most)
     except BlockingIOError:
         return False
     except OSError:

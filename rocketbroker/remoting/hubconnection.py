@@ -99,6 +99,7 @@ class HubConnection(CommandChannel):
     @ivar received_at: when the frames that are left came.
     @ivar overdue_at: when the first of them may have waited too long.
     @ivar unsent: bytes that wait to be sent.
+    @ivar socket: that of the system, or one of a link.
     """
 
     __slots__ = (
@@ -107,8 +108,6 @@ class HubConnection(CommandChannel):
         "_in_parts",
         "_out",
         "_rest",
-        "_send",
-        "_socket",
         "buffers",
         "counted",
         "halted",
@@ -120,9 +119,9 @@ class HubConnection(CommandChannel):
         "partial",
         "paused",
         "queued",
-        "receive",
         "received_at",
         "since",
+        "socket",
         "unsent",
         "wanted",
     )
@@ -149,13 +148,11 @@ class HubConnection(CommandChannel):
         self.received_at = 0.0
         self.overdue_at = 0.0
         self.unsent = 0
-        self.receive = sock.recv
-        self._send = sock.send
         self.hub = hub
         self.buffers = hub.buffers
-        self._socket = sock
+        self.socket = sock
         self._descriptor = sock.fileno()
-        self._out: list[bytes | memoryview] = []
+        self._out: list[bytes | memoryview] | None = None
         self._in_parts = False
         self._rest: memoryview | None = None
         self._armed = IN
@@ -165,9 +162,11 @@ class HubConnection(CommandChannel):
         if self.closed:
             return
         out, group, size = self._out, self.group, len(frames)
-        if not out:
+        if out is None:
+            self._out = [frames]
             self.hub.has_output(self)
-        out.append(frames)
+        else:
+            out.append(frames)
         group.counts.frames_out += count
         self.unsent = unsent = self.unsent + size
         if size >= LARGE_ANSWER_BYTES:
@@ -186,28 +185,31 @@ class HubConnection(CommandChannel):
             return
         self.unsent += size
         self.send(head)
-        self._out += body
+        out = self._out
+        assert out is not None
+        out += body
         self._in_parts = True
         if size >= LARGE_ANSWER_BYTES:
             self._count()
 
     def flush(self) -> None:
         """Give the kernel all unsent bytes; nearly always it takes them at once."""
-        out, size, count = self._out, self.unsent, len(self._out)
-        if not count or self.halted or self._rest is not None:
+        out, size = self._out, self.unsent
+        if out is None or self.halted or self._rest is not None:
             self._flush_slowly()
             return
+        count = len(out)
         in_parts = self._in_parts and count <= MAX_PARTS
         if count > 1 and size > count * LARGE_FRAME and not in_parts:
             self._flush_slowly()
             return
-        self._out = []
+        self._out = None
         self._in_parts = False
         try:
             if in_parts:
-                sent = self._socket.sendmsg(out)
+                sent = self.socket.sendmsg(out)
             else:
-                sent = self._send(out[0] if count == 1 else b"".join(out))
+                sent = self.socket.send(out[0] if count == 1 else b"".join(out))
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -233,14 +235,14 @@ class HubConnection(CommandChannel):
             return
         if self._in_parts:
             # It may take long.
-            self._out = [bytes(each) for each in self._out]
+            self._out = [bytes(each) for each in self._out or ()]
             self._in_parts = False
         while self._rest is not None or self._out:
             data: bytes | memoryview | None = self._rest
             if data is None:
                 data = self._next()
             try:
-                sent = self._send(data)
+                sent = self.socket.send(data)
             except BlockingIOError:
                 sent = 0
             except OSError:
@@ -303,11 +305,11 @@ class HubConnection(CommandChannel):
     def _next(self) -> bytes | memoryview:
         """The next bytes to send: one large frame, or all small ones joined."""
         out = self._out
-        if self.unsent > len(out) * LARGE_FRAME:
+        assert out is not None
+        if self.unsent > len(out) * LARGE_FRAME and len(out) > 1:
             return out.pop(0)
-        data = b"".join(out)
-        out.clear()
-        return data
+        self._out = None
+        return out[0] if len(out) == 1 else b"".join(out)
 
     def _arm(self) -> None:
         """Set the events to wait for; end a closed connection that has sent all."""
@@ -366,10 +368,10 @@ class HubConnection(CommandChannel):
         if descriptor < 0:
             return
         self.hub.forget(descriptor)
-        self._socket.close()
+        self.socket.close()
         self.take_partial()
         self._rest = None
-        self._out.clear()
+        self._out = None
         self.unsent = 0
         self._count()
         self.group.left(self)

@@ -83,7 +83,7 @@ class RelayedSocket:
         self.is_quiet = False
         self.fences = 0
         self._link = link
-        self._inbox: list[bytes] = []
+        self._inbox: list[bytes] | None = None
         self._size = 0
         self._armed = IN
         self._is_held = False
@@ -98,7 +98,7 @@ class RelayedSocket:
     def recv(self, size: int, /) -> bytes:
         """All bytes that wait, whatever C{size} is: they are in memory anyway."""
         inbox = self._inbox
-        if not inbox:
+        if inbox is None:
             if not self.has_ended:
                 raise BlockingIOError
             if self.is_quiet and self.connection is not None:
@@ -106,7 +106,7 @@ class RelayedSocket:
                 raise BlockingIOError
             return b""
         data = inbox[0] if len(inbox) == 1 else b"".join(inbox)
-        self._inbox = []
+        self._inbox = None
         self._size = 0
         if self._is_held:
             self._hold()
@@ -137,14 +137,14 @@ class RelayedSocket:
         """Only C{events} are wanted from now on."""
         self._armed = events
         self._hold()
-        if events & IN and (self._inbox or self.has_ended):
+        if events & IN and (self._inbox is not None or self.has_ended):
             self._link.unread(self)
         if events & OUT:
             self._link.wait(self)
 
     def close(self) -> None:
         """The hub has done with it."""
-        self._inbox = []
+        self._inbox = None
         if not self.has_ended:
             self._link.write(link_frame(Kind.CLOSE, self.id))
         self._link.closed(self)
@@ -159,6 +159,11 @@ class RelayedSocket:
                 kind = Kind.PAUSE if is_held else Kind.RESUME
                 self._link.write(link_frame(kind, self.id))
 
+    def tell(self, kind: Kind, payload: bytes) -> None:
+        """Say something of this connection to the worker."""
+        if not self.has_ended:
+            self._link.write(link_frame(kind, self.id, payload))
+
     # Called by the link.
 
     @property
@@ -166,12 +171,13 @@ class RelayedSocket:
         """Whether all that came was handed to responders."""
         connection = self.connection
         is_left = connection is not None and connection.partial is not None
-        return not self._inbox and not is_left
+        return self._inbox is None and not is_left
 
     @property
     def is_readable(self) -> bool:
         """Whether the hub wants what waits to be received."""
-        return bool(self._armed & IN) and bool(self._inbox or self.has_ended)
+        has_some = self._inbox is not None or self.has_ended
+        return bool(self._armed & IN) and has_some
 
     @property
     def is_writable(self) -> bool:
@@ -180,7 +186,10 @@ class RelayedSocket:
 
     def deliver(self, data: bytes) -> None:
         """Bytes of the client."""
-        self._inbox.append(data)
+        if self._inbox is None:
+            self._inbox = [data]
+        else:
+            self._inbox.append(data)
         self._size += len(data)
         if self._size > INBOX_BYTES:
             self._hold()
