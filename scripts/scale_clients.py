@@ -19,6 +19,7 @@ from scripts.scale_load import (
     Peer,
     Stopped,
     Target,
+    children,
     cpu,
     create_topic,
     fill,
@@ -337,7 +338,7 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
         with contextlib.closing(Peer(target.port)) as peer:
             peer.done(RequestCode.HEART_BEAT, {}, heartbeat("a", "idle", TOPIC))
         time.sleep(1)
-        before = memory(target.pid)
+        before, before_workers = memory(target.pid), memory_of_workers(target.pid)
         each = count // HOLDERS
         with contextlib.ExitStack() as stack:
             holders = []
@@ -347,12 +348,15 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
             assert wait_for(lambda: open_files(target.pid) >= count), "not connected"
             time.sleep(seconds / 2)
             used = memory(target.pid) - before
+            by_workers = memory_of_workers(target.pid) - before_workers
             begin, spent = time.monotonic(), cpu(target.pid)
             time.sleep(seconds)
             spent = (cpu(target.pid) - spent) / (time.monotonic() - begin)
             answered = sum(holder.end() for holder in holders)
         yield Figure("CPU of the server", spent * 100, "%", 5.6)
         yield Figure("memory of a connection", used * 1024 / count, "KiB", 2.8)
+        if by_workers:
+            yield Figure("the same in its worker", by_workers * 1024 / count, "KiB")
         yield Figure("heartbeats answered", answered, "")
     with scale.ours() as target:
         pulls, rounds = scale.of(1000, 20), scale.of(10, 1)
@@ -371,8 +375,11 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
         yield Figure("CPU of its send", sent / pulls / rounds * 1e6, "us")
 
 
+def memory_of_workers(pid: int) -> float:
+    """The same as L{memory}, of all workers of a broker."""
+    return sum(map(memory, children(pid)))
+
+
 def open_files(pid: int) -> int:
     """How many descriptors a process and its workers have open."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        pids = [str(pid), *file.read().split()]
-    return sum(len(os.listdir(f"/proc/{each}/fd")) for each in pids)
+    return sum(len(os.listdir(f"/proc/{each}/fd")) for each in [pid, *children(pid)])

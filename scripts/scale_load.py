@@ -284,8 +284,13 @@ def cpu(pid: int) -> float:
     """The CPU time of a process and its children until now, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return own + sum(cpu(int(child)) for child in children)
+    return own + sum(cpu(child) for child in children(pid))
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started: the workers of a broker."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in text.split()]
 
 
 def memory(pid: int, field: str = "VmRSS") -> float:
