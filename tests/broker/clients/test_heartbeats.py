@@ -2,91 +2,26 @@
 
 from __future__ import annotations
 
-from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
-from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.broker.clients.heartbeats import MAX_GROUPS, Heartbeats
-from rocketbroker.broker.clients.members import MemberLog
-from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.clients.sql_filters import Filters
-from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.clients.heartbeats import MAX_GROUPS
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     InvalidParameter,
     SubscriptionParseFailed,
     SystemFailure,
 )
-from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import ResponderTable
-from rocketbroker.testing.connections import RecordedConnection
-from rocketbroker.testing.files import MemoryDisk
-from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
+from tests.broker.clients.heartbeatcase import HeartbeatCase
 from tests.broker.rig import answered, heartbeat
 
 
-class HeartbeatTests(SynchronousTestCase):
+class HeartbeatTests(HeartbeatCase):
     """Requests 34, 35 and 46."""
-
-    def setUp(self) -> None:
-        """A broker without clients."""
-        self.make(BrokerOptions())
-
-    def make(self, options: BrokerOptions) -> None:
-        """The parts that heartbeats touch."""
-        disk = MemoryDisk()
-        clock = self.clock = Clock()
-
-        def file(name: str) -> JsonTable:
-            return JsonTable(disk, f"/config/{name}", at_once, Clock())
-
-        self.topics = TopicTable(options, file("topics"), lambda: 1000)
-        self.groups = GroupTable(options, file("groups"), lambda: 1000)
-        log = MemberLog(Slices(clock))
-        self.consumers = ConsumerRegistry(
-            clock.seconds, log, ConsumerNotify(clock, options).consumer_ids_changed
-        )
-        self.producers = ProducerRegistry(clock.seconds, log)
-        self.filters = Filters(options, file("filters"), lambda: 1000)
-        self.heartbeats = Heartbeats(
-            options,
-            self.topics,
-            self.groups,
-            self.consumers,
-            self.producers,
-            self.filters,
-            self.wait,
-        )
-        self.announced: Deferred[None] = succeed(None)
-        self.connection = RecordedConnection()
-
-    def wait(self, max_seconds: float) -> Deferred[None]:
-        """Wait for name servers."""
-        self.waited = max_seconds
-        return self.announced
-
-    def begin(
-        self, content: bytes | None = None
-    ) -> Deferred[Command | None] | Command | None:
-        """A heartbeat, and what becomes its answer."""
-        request = Command(34, {}, heartbeat() if content is None else content, opaque=7)
-        return self.heartbeats.heart_beat(self.connection, request)
-
-    def beat(self, content: bytes | None = None) -> dict[str, str]:
-        """The extension fields that answer a heartbeat."""
-        answer = answered(self.begin(content))
-        self.assertEqual((answer.code, answer.opaque), (0, 7))
-        assert answer.ext is not None
-        self.assertEqual(answer.ext["IS_SUPPORT_HEART_BEAT_V2"], "true")
-        return answer.ext
 
     def test_codes(self) -> None:
         """It answers heartbeats, farewells and the check of a subscription."""
