@@ -72,6 +72,7 @@ from rocketbroker.workers.payloads import (
 
 if TYPE_CHECKING:
     from rocketbroker.workers.relay import OwnerRelay
+    from rocketbroker.workers.relayed_client import RelayedClient
 
 #: The owner is told of pulls once in this time.
 REPORT_SECONDS: Final = 0.1
@@ -246,20 +247,19 @@ class OwnPulls:
         """Whether the owner has not been told of all."""
         return bool(self._touched)
 
-    def take(self, connection: IConnection, header: bytes, size: int) -> bool:
-        """Answer a pull, or let it wait.
-
-        @param size: the bytes of its frame.
-        @return: whether that was done; else it is to be relayed.
-        """
-        reading = self._reading
-        if reading is None or not self._begin(reading):
+    def take(
+        self, client: RelayedClient, header: bytes, body: bytes, size: int
+    ) -> bool:
+        """See L{TakesRequests.take
+        <rocketbroker.workers.relayed_client.TakesRequests.take>}."""
+        reading, connection = self._reading, client.connection
+        if reading is None or not self.current():
             return False
         call = read_pull(header)
         if call is None or call.flag & ONEWAY or call.extFields.requestSource:
             return False
         fields = call.extFields
-        route = self._route_of(fields, connection)
+        route = self._route_of(fields, client)
         if route is None:
             return False
         offset = fields.queueOffset
@@ -285,16 +285,16 @@ class OwnPulls:
         self._seconds = self._hub.seconds() - self._hub.now
         return True
 
-    def _begin(self, reading: JoinedReading) -> bool:
-        """Whether pulls are answered now: looks once in a turn whether all is still as
-        it was."""
+    def current(self) -> int:
+        """The version by which requests are answered now, or 0: looks once in a turn
+        whether all is still as it was."""
         if self._turn != self._hub.turn_count:
-            self._turn = self._hub.turn_count
-            if self.version and reading.version != self.version:
+            self._turn, reading = self._hub.turn_count, self._reading
+            if self.version and (reading is None or reading.version != self.version):
                 self._forget()
-        return self.version != 0
+        return self.version
 
-    def _route_of(self, fields: PullFields, connection: IConnection) -> OwnRoute | None:
+    def _route_of(self, fields: PullFields, client: RelayedClient) -> OwnRoute | None:
         """The route of a pull; asks for it if there is none."""
         is_own = bool(fields.sysFlag & SUBSCRIPTION)
         text = fields.subscription if is_own else None
@@ -312,7 +312,7 @@ class OwnPulls:
             self._asked.clear()
         self._asked[key] = now + ASK_AGAIN_SECONDS
         ask = AskPull(
-            self._relay.id_of(connection),
+            client.id,
             fields.consumerGroup,
             fields.topic,
             fields.queueId,

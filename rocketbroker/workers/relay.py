@@ -36,7 +36,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from struct import Struct
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from twisted.logger import Logger
 
@@ -54,6 +54,12 @@ from rocketbroker.workers.link_frames import (
     Reason,
     link_frame,
 )
+from rocketbroker.workers.relayed_client import (
+    RelayedClient,
+    TakesPulls,
+    TakesRequests,
+    is_send,
+)
 
 #: The last code of a connection whose requests were relayed: no code of the protocol.
 RELAYED: Final = 0
@@ -64,80 +70,13 @@ _WORDS: Final = Struct(
 )
 
 
-#: How the header of a pull begins.
+#: How the headers of pulls and heartbeats begin.
 PULL: Final = b'{"code":11,"'
+HEARTBEAT: Final = b'{"code":34,"'
 
 #: Requests with longer headers are relayed: properties have a limit, and the owner's
 #: words for it.
 MAX_HEADER: Final = 16 << 10
-
-#: The codes of sends, as they stand in headers of JSON, and as numbers.
-_SENDS: Final = frozenset((b"310,", b"320,", b"324,", b"325,", b'10,"'))
-_SEND_CODES: Final = frozenset((10, 310, 320, 324, 325))
-_BINARY: Final = 1
-
-
-def is_send(data: bytes, start: int) -> bool:
-    """Whether the frame that begins there may be a send: it is not known to be none."""
-    if data[start + 8 : start + 16] == b'{"code":':
-        return data[start + 16 : start + 20] in _SENDS
-    if data[start + 4] == _BINARY:
-        return int.from_bytes(data[start + 8 : start + 10], "big") in _SEND_CODES
-    return True
-
-
-class TakesPulls(Protocol):
-    """Answers pulls in this worker."""
-
-    @property
-    def is_unreported(self) -> bool:
-        """Whether the owner has not been told of all."""
-
-    def report(self) -> None:
-        """Tell it."""
-
-    def take(self, connection: IConnection, header: bytes, size: int) -> bool:
-        """Answer a pull, or let it wait; whether that was done."""
-
-
-@final
-class RelayedClient:
-    """A client's connection.
-
-    @ivar id: its number on the link.
-    @ivar connection: in the worker's hub.
-    @ivar is_held: whether the owner wants nothing of it for now.
-    @ivar waits: whether it waits for room on the link.
-    @ivar is_broken: whether it has broken the protocol; the owner is about to close it.
-    @ivar unacknowledged: bytes of the owner for it that were not acknowledged.
-    @ivar fences: how many fences have not come back.
-    @ivar is_unfenced: whether sends were relayed that have no fence behind them yet.
-    """
-
-    __slots__ = (
-        "connection",
-        "fences",
-        "id",
-        "is_broken",
-        "is_held",
-        "is_unfenced",
-        "unacknowledged",
-        "waits",
-    )
-
-    def __init__(self, connection_id: int, connection: HubConnection) -> None:
-        self.id = connection_id
-        self.connection = connection
-        self.is_held = False
-        self.waits = False
-        self.is_broken = False
-        self.unacknowledged = 0
-        self.fences = 0
-        self.is_unfenced = False
-
-    def hold(self) -> None:
-        """Read it, or do not."""
-        self.connection.hold(self.is_held or self.waits or self.is_broken)
 
 
 @final
@@ -153,7 +92,8 @@ class OwnerRelay:
     @ivar own_most: a longer frame, without its first word, is relayed.
     @ivar begin: whether the worker serves anything itself now, before it is asked to.
     @ivar finish: does now what was to be done at the end of the turn.
-    @ivar pulls: answers pulls; L{None}: they are relayed.
+    @ivar own: what answers other requests, by the first bytes of the header.
+    @ivar pulls: what answers pulls; L{None}: they are relayed.
     """
 
     _log = Logger()
@@ -168,7 +108,7 @@ class OwnerRelay:
     ) -> None:
         """
         @param group: the clients' connections.
-        @param told: gets what concerns the worker itself: START, STOP.
+        @param told: gets what concerns the worker itself, and HEARTBEAT.
         @param gone: called when the owner is.
         """
         self.peer = "the owner"
@@ -178,6 +118,7 @@ class OwnerRelay:
         self.own_most = group.limits.frame_bytes
         self.begin: Callable[[], bool] = lambda: True
         self.finish: Callable[[], object] = self.served.clear
+        self.own: dict[bytes, TakesRequests] = {}
         self.pulls: TakesPulls | None = None
         self._unfenced: list[RelayedClient] = []
         self._hub = hub
@@ -204,7 +145,7 @@ class OwnerRelay:
             self._waiting.append(client)
             client.hold()
             return 0
-        if self._group.table.hot or self.pulls is not None:
+        if self._group.table.hot or self.own:
             start, frames = self._serve(client, data)
         else:
             start, frames = self._whole(data)
@@ -241,15 +182,16 @@ class OwnerRelay:
         run_most = min(own_most, MAX_HEADER)
         size, unpack = len(data), _WORDS.unpack_from
         # What is left to be passed on begins there; what is served, if anything is.
-        begin = start = frames = 0
-        served = -1
+        begin, start, frames, served = 0, 0, 0, -1
         while size - start >= 8 and not connection.halted:
             length, word = unpack(data, start)
             head, end = start + 8, start + 4 + length
             if end > size or not 4 <= length <= most:
                 break
-            if data[head : head + 12] == PULL and word <= length - 4:
-                if self._pulled(connection, data[start : head + word]):
+            key = data[head : head + 12] if word <= length - 4 else b""
+            own = self.own.get(key)
+            if own is not None:
+                if self._answered_here(client, own, data[start:end], word):
                     served = self._take_span(client, data, served, start)
                     self._pass(client, data[begin:start])
                     begin = start = end
@@ -259,9 +201,9 @@ class OwnerRelay:
                 if connection.halted:
                     break
             if is_own and word <= MAX_HEADER and length <= own_most:
-                entry = find(data[head : head + 12])
+                entry = find(key)
                 taken = 0
-                if entry is not None and word <= length - 4:
+                if entry is not None:
                     if entry.run is not None:
                         taken, stop = entry.run(connection, data, start, run_most)
                     body = head + word
@@ -300,19 +242,21 @@ class OwnerRelay:
         self._pass(client, data[begin:start])
         return start, frames
 
-    def _pulled(self, connection: HubConnection, frame: bytes) -> bool:
-        """Let the worker answer a pull; whether it does.
+    def _answered_here(
+        self, client: RelayedClient, own: TakesRequests, frame: bytes, word: int
+    ) -> bool:
+        """Let the worker answer a request; whether it does.
 
-        While unread answers take too much memory the connection waits with it.
+        While unread answers take too much memory the connection waits with a pull.
+
+        @param word: the length of the header.
         """
-        pulls = self.pulls
-        if pulls is None:
-            return False
-        if self._hub.buffers.is_crowded:
+        connection, body = client.connection, 8 + word
+        if own is self.pulls and self._hub.buffers.is_crowded:
             self._hub.buffers.wait_to_ask(connection)
             return False
         try:
-            done = pulls.take(connection, frame[8:], len(frame))
+            done = own.take(client, frame[8:body], frame[body:], len(frame))
         except Exception as error:
             connection.hot_failed(frame[4:], error)
             return True
@@ -384,9 +328,9 @@ class OwnerRelay:
         """
         return counts.lost, counts.idle, counts.stalled
 
-    def id_of(self, connection: IConnection) -> int:
-        """The number of a client's connection on the link."""
-        return self._of[connection].id
+    def client(self, connection_id: int) -> RelayedClient | None:
+        """The connection of a client by its number on the link."""
+        return self._clients.get(connection_id)
 
     def tell(self, frame: bytes) -> None:
         """Send a frame to the owner."""
@@ -416,7 +360,7 @@ class OwnerRelay:
                     self._answered[connection_id] = client
             elif kind == Kind.OPEN:
                 self._open(connection_id, payload)
-            elif connection_id:
+            elif connection_id and kind != Kind.HEARTBEAT:
                 self._control(kind, connection_id)
             else:
                 self._told(LinkFrame(kind, connection_id, payload))

@@ -20,7 +20,7 @@ from rocketbroker.wire.frames import decode, encode
 from rocketbroker.workers.link import HIGH_WATER
 from rocketbroker.workers.link_frames import WINDOW_BYTES
 from rocketbroker.workers.owner_link import CLOSE_SECONDS
-from rocketbroker.workers.relay import is_send
+from rocketbroker.workers.relayed_client import is_send
 from tests.remoting.contract import ConnectionContract
 from tests.remoting.proxy_contract import ProxyContract
 from tests.remoting.wires import Wire
