@@ -389,7 +389,7 @@ def answer(drafts: list[Any], first: i64, small: i64, last: bytes) -> i64:
                 continue
             if connection is not to:
                 if to is not None:
-                    to.send(writer.getvalue(), frames)
+                    to.send_now(writer.getvalue(), frames)
                     writer.truncate(0)
                 frames = 0
                 to = connection
@@ -400,7 +400,7 @@ def answer(drafts: list[Any], first: i64, small: i64, last: bytes) -> i64:
         if counters is not None:
             counters.count_small(messages, total)
         if to is not None:
-            to.send(writer.getvalue(), frames)
+            to.send_now(writer.getvalue(), frames)
     return number
 
 

@@ -122,6 +122,10 @@ class CommandChannel(ABC):
     def send(self, frames: bytes, count: int = 1) -> None:
         """Send whole frames, at the end of this turn; nothing once it is closed."""
 
+    def send_now(self, frames: bytes, count: int = 1) -> None:
+        """See L{IConnection.send_now}."""
+        self.send(frames, count)
+
     def send_parts(
         self, head: bytes, body: Sequence[bytes | memoryview], size: int
     ) -> None:

@@ -126,6 +126,7 @@ class Hub:
     @ivar sockets: of all connections, and the links of those that are relayed.
     @ivar turn_count: how many turns there were.
     @ivar in_turn: whether one is under way.
+    @ivar sent_now: to how many connections it has sent before its end.
     """
 
     _log: ClassVar[Logger] = Logger()
@@ -142,7 +143,7 @@ class Hub:
         @param sleep: lets so many seconds pass; L{None}: turns wait for nobody.
         """
         self._sleep = sleep
-        self._answered = 0
+        self.sent_now = self._answered = 0
         self._answered_at = 0.0
         self.buffers = Buffers(buffer_bytes, self._schedule)
         self.seconds = reactor.seconds
@@ -157,13 +158,11 @@ class Hub:
         self._longest = 0.0
         self._work: int | str = ANSWERS
         self._groups: list[ConnectionGroup] = []
-        self.in_turn = False
-        self._flushing = False
+        self.in_turn = self._flushing = self._reading = False
         self._scheduled: IDelayedCall | None = None
         self._held: dict[Holder, Held] = {}
         self._watch: IDelayedCall | None = None
         self._sweep_call: IDelayedCall | None = None
-        self._reading = False
 
     def at_turn_end(self, callback: Callable[[], None]) -> None:
         """Call C{callback} at the end of each turn, before the answers are written."""
@@ -376,7 +375,7 @@ class Hub:
     def _flush(self) -> None:
         connections, self._with_output = self._with_output, []
         ends: list[HubConnection | Link] = [*connections, *self.sockets.links.values()]
-        if not ends:
+        if not ends and not self.sent_now:
             return
         self._flushing = True
         for each in ends:
@@ -385,7 +384,7 @@ class Hub:
             except Exception:
                 self._failed(each)
         self._flushing = False
-        self._answered = len(connections)
+        self._answered, self.sent_now = len(connections) + self.sent_now, 0
         self._answered_at = self.seconds()
 
     def _soon(self) -> None:

@@ -67,6 +67,7 @@ class Turning(Protocol):
     now: float
     in_turn: bool
     latest: float
+    sent_now: int
     seconds: Callable[[], float]
     buffers: Buffers
 
@@ -175,6 +176,27 @@ class HubConnection(CommandChannel):
             group.counts.congestions += 1
             self.congested = self.halted = True
             self.hub.has_output(self)  # Or the epoll would go on to report requests.
+
+    def send_now(self, frames: bytes, count: int = 1) -> None:
+        """See L{IConnection.send_now}."""
+        size = len(frames)
+        if self.unsent or self.halted or size >= LARGE_ANSWER_BYTES:
+            self.send(frames, count)
+            return
+        try:
+            sent = self.socket.send(frames)
+        except OSError:
+            # It is full, or the peer is gone: the end of the turn sees to it.
+            self.send(frames, count)
+            return
+        hub, counts = self.hub, self.group.counts
+        hub.sent_now += 1
+        counts.frames_out += count
+        counts.bytes_out += sent
+        self.last_moved = hub.now
+        if sent < size:
+            self.unsent = size - sent
+            self._keep_rest(frames, sent)
 
     def send_parts(
         self, head: bytes, body: Sequence[bytes | memoryview], size: int

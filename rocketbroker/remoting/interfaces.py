@@ -41,6 +41,13 @@ class IConnection(Interface):
         @param count: how many they are.
         """
 
+    def send_now(frames: bytes, count: int = 1) -> None:
+        """Send whole frames at once if no others wait, else as L{send} does.
+
+        For what is done last in a turn, when a connection has one answer: it need not
+        be noted for the end of the turn.
+        """
+
     def send_parts(head: bytes, body: Sequence[bytes | memoryview], size: int) -> None:
         """Send one frame as L{send} does; of a large body no copy is made in a turn.
 

@@ -50,6 +50,10 @@ class RecordedConnection:
             at = end
         assert at == len(frames), "those are not so many frames"
 
+    def send_now(self, frames: bytes, count: int = 1) -> None:
+        """See L{IConnection.send_now}."""
+        self.send(frames, count)
+
     def send_parts(
         self, head: bytes, body: Sequence[bytes | memoryview], size: int
     ) -> None:

@@ -63,7 +63,7 @@ class Connection:
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, int]] = []
 
-    def send(self, frames: bytes, count: int) -> None:
+    def send_now(self, frames: bytes, count: int) -> None:
         """Keep it."""
         self.sent.append((frames, count))
 

@@ -473,11 +473,12 @@ class ConnectionContract(Case):
         self.assertEqual(self.group.connections, set())
 
     def test_parts(self) -> None:
-        """An answer in parts is one frame, in its order."""
+        """An answer in parts is one frame, in its order; so is one at once."""
 
         def in_parts(connection: IConnection, command: Command) -> Answer:
             frame = encode(response_to(command, body=bytes(9000)))
             at = len(frame) - 9000
+            connection.send_now(encode(response_to(command)))
             connection.send_parts(frame[:at], [frame[at:-1], frame[-1:]], 9000)
             return None
 
@@ -485,7 +486,7 @@ class ConnectionContract(Case):
         codes = ECHO, SILENT, ECHO
         answers = self.exchange(*(Command(c, opaque=n) for n, c in enumerate(codes)))
         found = [(each.opaque, len(each.body)) for each in answers]
-        self.assertEqual(found, [(0, 0), (1, 9000), (2, 0)])
+        self.assertEqual(found, [(0, 0), (1, 0), (1, 9000), (2, 0)])
 
     def test_counts(self) -> None:
         """Frames and bytes are counted in both directions."""

@@ -34,6 +34,7 @@ class GatherTests(SynchronousTestCase):
         self.slept: list[float] = []
         self.late: list[socket.socket] = []
         self.served = 0
+        self.at_once = False
         table = ResponderTable()
         table.register(ASK, self.respond)
         group = ConnectionGroup(self.clock, table, Limits(), self.hub.turns)
@@ -47,6 +48,9 @@ class GatherTests(SynchronousTestCase):
     def respond(self, connection: IConnection, command: Command) -> Answer:
         """Count."""
         self.served += 1
+        if self.at_once:
+            connection.send_now(encode(response_to(command)))
+            return None
         return response_to(command)
 
     def sleep(self, seconds: float) -> None:
@@ -74,6 +78,20 @@ class GatherTests(SynchronousTestCase):
         self.ask(self.peers[0])
         self.assertEqual(self.turn(), GATHER_FROM)
         self.assertEqual(self.slept, [GATHER_SECONDS])
+
+    def test_answeredAtOnce(self) -> None:
+        """Those count that were answered before the end of the turn, too."""
+        self.at_once = True
+        self.test_few()
+        self.ask(self.peers[0])
+        self.assertEqual(self.turn(), GATHER_FROM)
+        self.at_once = False
+        self.late = []
+        self.ask(*self.peers[1:])
+        self.turn()
+        self.ask(self.peers[0])
+        self.assertEqual(self.turn(), 1)
+        self.assertEqual(len(self.slept), 2)
 
     def test_once(self) -> None:
         """It waits only once: for those that have nothing to ask, nobody waits."""

@@ -233,9 +233,9 @@ class SendAnswers:
 def _send(connection: IConnection, frames: list[bytes]) -> None:
     """Send answers."""
     if len(frames) == 1:
-        connection.send(frames[0])
+        connection.send_now(frames[0])
     else:
-        connection.send(b"".join(frames), len(frames))
+        connection.send_now(b"".join(frames), len(frames))
 
 
 def refuse(connection: IConnection, opaque: int, error: BrokerError) -> None:
