@@ -254,7 +254,8 @@ class HotSends:
                 self._unknown(fields.b, fields.e)
             return False
         batcher = self._batcher
-        if len(batcher.drafts) >= batcher.overload.room and batcher.is_full():
+        drafts = batcher.drafts
+        if len(drafts) >= batcher.overload.room and batcher.is_full():
             return False
         if fields.m:
             return self._hot_batch(connection, header, call, body, sends)
@@ -263,11 +264,9 @@ class HotSends:
         unique, _, tail = rest.partition("\x02")
         if not unique or (head and head[-1] != "\x02"):
             return False
-        if (
-            tail == self._tail
-            and "_" not in head
-            and "DELAY" not in head
-            and "TAGS\x01" not in head
+        if tail == self._tail and (
+            not head
+            or ("_" not in head and "DELAY" not in head and "TAGS\x01" not in head)
         ):
             code = self._tail_code
         else:
@@ -282,7 +281,7 @@ class HotSends:
         key = unique.encode()
         to = None if call.flag & ONEWAY else connection
         self.taken += 1
-        batcher.drafts.append(
+        drafts.append(
             Draft(
                 sends.queue,
                 body,
