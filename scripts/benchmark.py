@@ -5,9 +5,10 @@
                                  [--compiled] [--docs FOLDER] [LOAD ...]
 
 KIT is a kit.py that runs the Java servers, a load generator (`load`) and the C
-yardstick (`limit`, a server that only stores sends). The machine's speed changes from
-hour to hour, so each round measures all of them, one after the other, and the median of
-the rounds counts; what is worth reading are the ratios. With every feature on, metrics
+yardstick (`limit`, a server that only stores sends, and starts anew for each of its
+measurements). The machine's speed changes from hour to hour, so each round measures all
+of them, one after the other, and the median of the rounds counts; what is worth reading
+are the ratios. With every feature on, metrics
 too. --compiled measures a copy of the checkout with the compiled codec.
 
 A LOAD is the begin of a name of C{scripts/benchmark_loads.py}; without one all are
@@ -49,7 +50,7 @@ YARDSTICK = "C"
 def servers(
     kit: Kit, seconds: float, server: str, with_java: bool
 ) -> Iterator[dict[str, Bench]]:
-    """All that is measured.
+    """All that is measured, but for the yardstick.
 
     @param server: see L{Load.server}.
     """
@@ -63,11 +64,6 @@ def servers(
         stack.callback(cluster.stop)
         assert cluster.broker.process is not None
         found = {"ours": (cluster.broker.port, cluster.broker.process.pid)}
-        if server == "ASYNC_FLUSH":
-            port = free_base()
-            Path(folder, "c").mkdir()
-            pid = stack.enter_context(kit.serving("limit", f"{folder}/c", str(port)))
-            found[YARDSTICK] = (port, pid)
         if with_java:
             port = free_base()
             words = [f"--port={port}", f"--home={folder}/names"]
@@ -87,6 +83,19 @@ def servers(
         }
 
 
+@contextlib.contextmanager
+def yardstick(kit: Kit, seconds: float) -> Iterator[Bench]:
+    """The yardstick, with a new file.
+
+    It goes round in its file of a gigabyte, and takes two thirds as long once it needs
+    no new memory for that. The others always need new memory.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_base()
+        with kit.serving("limit", folder, str(port)) as pid:
+            yield Bench(kit, seconds, port, pid)
+
+
 def measured(
     loads: list[Load], found: dict[str, Bench], rounds: int
 ) -> Iterator[tuple[str, str, Sample]]:
@@ -94,12 +103,18 @@ def measured(
     samples: dict[tuple[str, str], list[Sample]] = {}
     for number in range(rounds):
         for load in loads:
-            for server, bench in found.items():
-                if server == YARDSTICK and load.against != load.name:
-                    continue
-                if load.prepare is not None and number == 0:
-                    load.prepare(bench)
-                one = load.measure(bench)
+            for server in [*found, YARDSTICK]:
+                if server == YARDSTICK:
+                    if load.against != load.name:
+                        continue
+                    ours = found["ours"]
+                    with yardstick(ours.kit, ours.seconds) as bench:
+                        one = load.measure(bench)
+                else:
+                    bench = found[server]
+                    if load.prepare is not None and number == 0:
+                        load.prepare(bench)
+                    one = load.measure(bench)
                 samples.setdefault((load.name, server), []).append(one)
                 words = f"round {number + 1} {load.name} {server}"
                 print(f"{words}: {one.cost:.2f} us, {one.rate:,.0f}/s", flush=True)
