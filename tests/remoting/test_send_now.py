@@ -106,3 +106,23 @@ class SendNowTests(SynchronousTestCase):
         self.wire.hub.within(self.connection.abort)
         self.connection.send_now(frame(1))
         self.assertEqual((self.connection.unsent, self.wire.taken()), (0, b""))
+
+    def test_closing(self) -> None:
+        """Nor does one that is closed at the end of this turn."""
+
+        def work() -> None:
+            self.connection.send(frame(1))
+            self.connection.close()
+            self.connection.send_now(frame(2))
+
+        self.wire.hub.within(work)
+        self.assertEqual(self.opaques(), [1])
+        peer, other = self.wire.another()
+        self.addCleanup(peer.close)
+
+        def alone() -> None:
+            other.close()
+            other.send_now(frame(3))
+
+        self.wire.hub.within(alone)
+        self.assertEqual(peer.recv(1000), b"")

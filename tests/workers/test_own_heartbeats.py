@@ -146,6 +146,16 @@ class OwnHeartbeatsTests(OwnHeartbeatsCase):
             self.beat(self.one)
             self.assertEqual(self.own(), 0)
 
+    def test_changedBefore(self) -> None:
+        """The same when the worker was told anew in the meantime."""
+        self.r.broker.topics.put([TopicConfig(topic_name="V")])
+        self.settle()
+        self.own()
+        self.beat(self.one)
+        self.assertEqual(self.own(), 0)
+        self.beat(self.one)
+        self.assertEqual(self.own(), 1)
+
     def test_unregistered(self) -> None:
         """A client that has left joins with its next heartbeat."""
         self.one.ask(RequestCode.UNREGISTER_CLIENT, LEAVES)
