@@ -31,11 +31,11 @@ Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class SendFields(msgspec.Struct, gc=False):
-    """The extension fields of requests 310 and 320 that a broker looks at when it knows
-    the topic.
+    """The extension fields of requests 310 and 320 that a broker looks at.
 
-    The letters are the protocol's: b topic, e queueId, f sysFlag, g bornTimestamp,
-    h flag, i properties, j reconsumeTimes, m batch.
+    The letters are the protocol's: b topic, c defaultTopic, d defaultTopicQueueNums,
+    e queueId, f sysFlag, g bornTimestamp, h flag, i properties, j reconsumeTimes,
+    k unitMode, m batch.
     """
 
     b: str
@@ -46,12 +46,6 @@ class SendFields(msgspec.Struct, gc=False):
     i: str = ""
     j: Int32 = 0
     m: bool = False
-
-
-class GeneralSendFields(SendFields, gc=False):
-    """The same, and those by which a topic is made: c defaultTopic,
-    d defaultTopicQueueNums, k unitMode."""
-
     c: str = ""
     d: Int32 = 0
     k: bool = False
@@ -76,6 +70,9 @@ class LongSendFields(SendFields, gc=False):
     i: str = msgspec.field(name="properties", default="")
     j: Int32 = msgspec.field(name="reconsumeTimes", default=0)
     m: bool = msgspec.field(name="batch", default=False)
+    c: str = msgspec.field(name="defaultTopic", default="")
+    d: Int32 = msgspec.field(name="defaultTopicQueueNums", default=0)
+    k: bool = msgspec.field(name="unitMode", default=False)
 
 
 class LongSendHeader(SendHeader, gc=False):

@@ -88,11 +88,12 @@ class SendTests(SynchronousTestCase):
         fields = read.extFields
         self.assertEqual((read.opaque, read.flag), (-5, 0))
         self.assertEqual(
-            (fields.b, fields.e, fields.f, fields.g, fields.h),
-            ("T", 3, 1, 1700000000000, 7),
+            (fields.b, fields.c, fields.d, fields.e, fields.f, fields.g, fields.h),
+            ("T", "TBW102", 4, 3, 1, 1700000000000, 7),
         )
-        found = fields.i, fields.j, fields.m
-        self.assertEqual(found, ("TAGS\x01A\x02", 2, False))
+        self.assertEqual(
+            (fields.i, fields.j, fields.k, fields.m), ("TAGS\x01A\x02", 2, True, False)
+        )
 
     def test_unquoted(self) -> None:
         """Numbers and truth values that are not quoted are read too (C++ client)."""
@@ -121,6 +122,7 @@ class SendTests(SynchronousTestCase):
             {"e": str(-(1 << 31) - 1)},
             {"g": str(1 << 63)},
             {"m": "yes"},
+            {"d": "x"},
             {"i": 5},
         ]
         for change in wrong:

@@ -41,7 +41,7 @@ from rocketbroker.wire.headers.send import (
     SendMessageRequestHeader,
     SendMessageRequestHeaderV2,
 )
-from rocketbroker.wire.hot import GeneralSendFields, SendFields
+from rocketbroker.wire.hot import SendFields
 
 #: Bits of the system flag.
 _MULTI_TAGS: Final = 0x2
@@ -84,13 +84,13 @@ def header_of(request: Command) -> SendMessageRequestHeader:
     return SendMessageRequestHeaderV2.complete(request.ext, NOT_NEEDED).to_v1()
 
 
-def fields_of(request: Command) -> GeneralSendFields:
+def fields_of(request: Command) -> SendFields:
     """The fields of a request 10, 310, 320, 324 or 325, whatever its serialization.
 
     @raise SystemFailure: it has no extension fields at all, or a number is none.
     """
     header = header_of(request)
-    return GeneralSendFields(
+    return SendFields(
         b=header.topic,
         c=header.default_topic,
         d=header.default_topic_queue_nums,
@@ -132,7 +132,7 @@ class SendChecks:
         self._options = settings.broker
         self._max_bytes = settings.store.max_message_size
 
-    def topic(self, fields: GeneralSendFields) -> TopicConfig:
+    def topic(self, fields: SendFields) -> TopicConfig:
         """The topic's settings; it is created if that is allowed."""
         topic, options = fields.b, self._options
         until = options.start_accept_send_request_time_stamp
