@@ -18,7 +18,7 @@ from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.garbage import Garbage
 from rocketbroker.app.logs import Log
 from rocketbroker.app.signals import handle_signals
-from rocketbroker.app.steadiness import make_steady, switch_soon
+from rocketbroker.app.steadiness import call_hubs, make_steady, switch_soon
 from rocketbroker.app.systemd import Notifier
 
 #: A turn with batches of messages frees some hundred kilobytes, that the next one needs
@@ -54,6 +54,7 @@ class ServerProcess:
         if sys.__stderr__ is not None:
             trace_crashes(faulthandler, self._output, sys.__stderr__)
         make_steady(reactor)
+        call_hubs(reactor)
         switch_soon(sys)
         keep_freed_memory()
         raise_descriptor_limit(resource)

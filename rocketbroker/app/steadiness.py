@@ -1,6 +1,6 @@
 # -*- test-case-name: tests.app.test_steadiness -*-
-"""A reactor whose time only goes forward, how long its timers take, and how long it
-waits for the threads beside it.
+"""A reactor whose time only goes forward, that calls the hub at once, how long its
+timers take, and how long it waits for the threads beside it.
 
 Twisted's own is the time of day. Set an hour back, no timer would fire for an hour:
 nothing would be flushed, dispatched or woken. Set forward, every connection would be
@@ -11,8 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from select import POLLIN
 from typing import Any, Final, Protocol
 
+from twisted.python.log import callWithLogger
+
+from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.turns import TIMERS, Turns
 
 #: So long one thread may hold the interpreter while another waits for it. A thread that
@@ -46,6 +50,31 @@ def make_steady(reactor: Timed) -> None:
     """
     if not reactor.getDelayedCalls():
         reactor.seconds = time.monotonic
+
+
+def call_hubs(reactor: Any) -> None:
+    """Let a reactor call a hub that is readable itself.
+
+    Twisted's calls each reader in a context that names it for the log. That takes 2 us,
+    and 20 in a process that was idle before: a fifth of what an answer takes then. A
+    hub logs whom a line concerns itself, and does not raise.
+    """
+    names = "_poller", "_selectables", "_doReadOrWrite"
+    poller, readers, call = (getattr(reactor, name, None) for name in names)
+    if poller is None or readers is None or call is None:
+        return  # not one with an epoll
+    call_other: Callable[..., object] = callWithLogger
+
+    def iterate(timeout: float | None) -> None:
+        seconds = -1.0 if timeout is None else timeout
+        for descriptor, event in poller.poll(seconds, len(readers)):
+            reader = readers.get(descriptor)
+            if type(reader) is Hub and event == POLLIN:
+                reader.turn()
+            elif reader is not None:
+                call_other(reader, call, reader, descriptor, event)
+
+    reactor.doIteration = iterate
 
 
 def time_timers(reactor: Any, turns: Turns) -> None:
