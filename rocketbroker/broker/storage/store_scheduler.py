@@ -116,6 +116,7 @@ class StoreScheduler:
         self._dispatching = False
         self._refused = False
         self._room_at = 0.0
+        self._dispatched_at = 0.0
         self._running: dict[str, Deferred[None]] = {}
         self._timing = FlushPolicy(clock, store, options, group_commit)
         self._services = services
@@ -176,9 +177,13 @@ class StoreScheduler:
 
     def appended_elsewhere(self) -> None:
         """Another process has appended, and has waited for others already before it has
-        told of it: the same, at once."""
+        told of it: dispatch in this turn, unless several tell of it at a time."""
         self._replicate()
-        self.dispatch_later(0.0)
+        is_quiet = self._clock.seconds() - self._dispatched_at >= DISPATCH_SECONDS
+        if is_quiet and self._soon is None and not self._stopped:
+            self._dispatch_soon()
+        else:
+            self.dispatch_later(0.0)
 
     def dispatch_later(self, seconds: float = DISPATCH_SECONDS) -> None:
         """Dispatch soon, together with what comes until then."""
@@ -225,6 +230,7 @@ class StoreScheduler:
             self._room_at = self._clock.seconds() + HASTE_SECONDS
             self._allocate()
         before = store.dispatched_position
+        self._dispatched_at = self._clock.seconds()
         self._turns.within(self.dispatch)
         # A step may have met only records without a queue, so its arrivals tell
         # nothing.

@@ -70,6 +70,33 @@ class DispatchTests(SchedulerCase):
         self.rig.clock.advance(RECEIVED_SECONDS / 2)
         self.assertEqual(self.arrived, [(1, 1)])
 
+    def test_elsewhere(self) -> None:
+        """What another process has appended is dispatched when it tells of it; soon,
+        all together, if several do within a millisecond."""
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.append()
+        self.scheduler.appended_elsewhere()
+        self.assertEqual((self.arrived, self.replicas.notices), ([(1, 1)], 1))
+        for _ in range(2):
+            self.rig.append()
+            self.scheduler.appended_elsewhere()
+        self.assertEqual(len(self.arrived), 1)
+        self.rig.clock.advance(0)
+        self.assertEqual(self.arrived, [(1, 1), (3, 2)])
+
+    def test_elsewhereRefused(self) -> None:
+        """A disk that refuses is asked again after a while, not with each append."""
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.rig.append()
+        self.rig.disk.fail("pwrite", errno.EIO)
+        self.scheduler.appended_elsewhere()
+        self.scheduler.appended_elsewhere()
+        self.rig.clock.advance(RETRY_SECONDS / 2)
+        self.scheduler.appended_elsewhere()
+        self.assertEqual((self.arrived, self.scheduler.failures), ([], 1))
+        self.rig.clock.advance(RETRY_SECONDS / 2)
+        self.assertEqual(self.arrived, [(1, 1)])
+
     def test_now(self) -> None:
         """At once when asked; then nothing is left for later."""
         self.append()
