@@ -38,6 +38,8 @@ from twisted.python.failure import Failure
 from rocketbroker.app.logs import json_line
 from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.files.disk import Disk
+from rocketbroker.files.open_files import OpenFiles, bound_of
+from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.workers.worker import Worker
 from rocketbroker.workers.workers import Spawn, WorkerProcess
 
@@ -195,7 +197,8 @@ def main(words: Sequence[str]) -> None:
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
     process = ServerProcess(reactor, None)
     link = socket.socket(fileno=LINK)
-    Worker(reactor, link, Disk(), wall_ms, ProcessUsage(), reactor.stop)
+    open_files = OpenFiles(Disk(), bound_of(descriptor_limit()))
+    Worker(reactor, link, open_files, wall_ms, ProcessUsage(), reactor.stop)
     process.opened(Deferred())
     reactor.run(installSignalHandlers=False)
 

@@ -36,7 +36,7 @@ from rocketbroker.broker.pull.pull_messages import (
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import SubscriptionParseFailed
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.filtering import sql, tags
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor, IConnection
@@ -130,7 +130,7 @@ class OwnPulls:
     def __init__(
         self,
         reactor: HubReactor,
-        files: IFiles,
+        open_files: OpenFiles,
         hub: Hub,
         relay: OwnerRelay,
     ) -> None:
@@ -138,7 +138,7 @@ class OwnPulls:
         self.answered = 0
         self.polling: LongPolling | None = None
         self._reactor = reactor
-        self._files = files
+        self._open_files = open_files
         self._hub = hub
         self._relay = relay
         self._reading: JoinedReading | None = None
@@ -173,7 +173,9 @@ class OwnPulls:
             self.polling.obey(waits)
             return True
         try:
-            self._reading = JoinedReading(self._files, options, allowance.memory_bytes)
+            self._reading = JoinedReading(
+                self._open_files, options, allowance.memory_bytes
+            )
         except OSError as error:
             self._log.error("The store cannot be joined: {error}.", error=error)
             return False
@@ -226,9 +228,9 @@ class OwnPulls:
     def _grown(self, queue: Queue, seen: int, polling: LongPolling) -> None:
         """Wake who waits for what is new in a queue."""
         end = queue.max_offset
-        first = max(seen, end - NEW_ENTRIES)
         codes = [0]
-        if self._reading is not None and end > first:
+        if self._reading is not None and polling.wants_codes(queue):
+            first = max(seen, end - NEW_ENTRIES)
             entries = self._reading.entries(queue, first, end - first)
             codes = [code for _, _, code in entries] or codes
         polling.wake(Arrival(queue, codes))

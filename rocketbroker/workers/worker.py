@@ -15,7 +15,7 @@ from typing import Final, Protocol, final
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor
@@ -70,14 +70,14 @@ class Worker:
         self,
         reactor: HubReactor,
         sock: socket,
-        files: IFiles,
+        open_files: OpenFiles,
         wall_ms: Callable[[], int],
         usage: Usage,
         ended: Callable[[], object],
     ) -> None:
         """
         @param sock: the worker's end of the link.
-        @param files: where the store is.
+        @param open_files: opens the files of the store.
         @param wall_ms: the time of day, in ms.
         @param ended: called once, when nothing is left to do.
         """
@@ -101,9 +101,9 @@ class Worker:
             self.hub, self.group, LinkStream(sock), self._told, self._end
         )
         self.own_sends = OwnSends(
-            reactor, files, wall_ms, self.hub, self.group, self.relay
+            reactor, open_files.files, wall_ms, self.hub, self.group, self.relay
         )
-        self.own_pulls = OwnPulls(reactor, files, self.hub, self.relay)
+        self.own_pulls = OwnPulls(reactor, open_files, self.hub, self.relay)
         self.own_heartbeats = OwnHeartbeats(
             reactor, self.hub, self.relay, self.own_pulls.current
         )

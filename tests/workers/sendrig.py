@@ -11,6 +11,7 @@ from twisted.internet.testing import MemoryReactorClock
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.remoting.client import RemotingClient
@@ -49,7 +50,12 @@ class WorkerHere:
         self.has_ended = False
         self._ended = ended
         self.worker = Worker(
-            rig.reactor, end.dup(), rig.disk, rig.wall_ms, NoUsage(), self._ends
+            rig.reactor,
+            end.dup(),
+            OpenFiles(rig.disk),
+            rig.wall_ms,
+            NoUsage(),
+            self._ends,
         )
 
     def _ends(self) -> None:

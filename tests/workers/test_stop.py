@@ -11,6 +11,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.remoting.connection_group import Limits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.server import GRACE_SECONDS, RemotingServer
@@ -36,7 +37,7 @@ class WorkerHere:
         self.has_ended = False
         self._ended = ended
         self.worker = Worker(
-            reactor, end.dup(), MemoryDisk(), lambda: 0, NoUsage(), self.ends
+            reactor, end.dup(), OpenFiles(MemoryDisk()), lambda: 0, NoUsage(), self.ends
         )
 
     def ends(self) -> None:

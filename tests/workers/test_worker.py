@@ -9,6 +9,7 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.remoting.connection_group import Limits
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.command import Command
@@ -52,7 +53,7 @@ class WorkerTests(SynchronousTestCase):
         self.worker = Worker(
             cast(Any, self.reactor),
             theirs,
-            MemoryDisk(),
+            OpenFiles(MemoryDisk()),
             lambda: 0,
             self.usage,
             lambda: self.ended.append("ended"),

@@ -224,6 +224,10 @@ class LongPolling:
         """Whether any pull waits for messages of a queue."""
         return queue in self._queues
 
+    def wants_codes(self, queue: IQueue) -> bool:
+        """Whether one of them looks at the tags of messages."""
+        return any(held.matches is not None for held in self._queues.get(queue, ()))
+
     def wake(self, arrival: Arrival) -> None:
         """Wake the pulls that wait for one of the messages of an arrival."""
         if self.others is not None:

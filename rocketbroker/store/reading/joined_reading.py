@@ -7,7 +7,8 @@ damaged, which the owner counts and reports; where nothing is found that the rea
 have; and when the owner has changed something meanwhile.
 
 The owner removes files while they are open here. So those that do not belong to the
-log any more are closed in L{JoinedReading.let_go}, or their blocks would not be freed.
+log or a queue any more are closed in L{JoinedReading.let_go}, or their blocks would not
+be freed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import os
 from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.commitlog.segment import Segment
@@ -46,6 +46,10 @@ from rocketbroker.store.shared_positions import (
 #: back: they would count as memory of this process, up to the size of the log.
 READS: Final = 64
 
+#: At each so many calls of L{JoinedReading.let_go} all queues are looked at: there may
+#: be ten thousands, and their files are removed far less often than once a minute.
+CALLS: Final = 60
+
 #: What a read may have found; of all else the owner decides what it means.
 _GOOD: Final = frozenset((FOUND, NO_MATCHED_MESSAGE))
 
@@ -54,17 +58,20 @@ _GOOD: Final = frozenset((FOUND, NO_MATCHED_MESSAGE))
 class JoinedReading:
     """The store, for reads only."""
 
-    def __init__(self, files: IFiles, options: StoreOptions, memory_bytes: int) -> None:
+    def __init__(
+        self, open_files: OpenFiles, options: StoreOptions, memory_bytes: int
+    ) -> None:
         """
+        @param open_files: opens the files that are read.
         @param options: those of the owner.
         @param memory_bytes: the machine's memory.
         @raise OSError: the store has no owner that lets others read.
         """
         root = options.store_path_root_dir
-        self._files = files
+        self._files = files = open_files.files
         self._folder = os.path.join(root, "consumequeue")
         self._file_size = -(-options.mapped_file_size_consume_queue // SIZE) * SIZE
-        self._open_files = OpenFiles(files)
+        self._open_files = open_files
         self._file = files.open(os.path.join(root, POSITIONS_NAME))
         self._positions = JoinedPositions(self._file)
         log = options.store_path_commit_log or os.path.join(root, "commitlog")
@@ -79,6 +86,7 @@ class JoinedReading:
         self.configure(options)
         self._queues: dict[int, Queue] = {}
         self._reads = 0
+        self._calls_left = CALLS
 
     @property
     def version(self) -> int:
@@ -200,9 +208,7 @@ class JoinedReading:
             return True
         starts = [position_of_name(name) for name in self._files.list(files.folder)]
         found = sorted(start for start in starts if start >= 0)
-        for file in files.all:
-            file.close()
-        files.all = []
+        self._forget_files(files)
         if found and found[-1] - found[0] == (len(found) - 1) * files.size:
             files.know(found[0], len(found))
         return files.find(offset * SIZE) is not None
@@ -246,18 +252,30 @@ class JoinedReading:
         segments.all = run
 
     def let_go(self) -> None:
-        """Close the files that are not the log's any more; once in a while."""
+        """Close the files that the owner has removed; once in a while."""
         if self._segments.all:
             self._reach_log()
         for segment in self._segments.all:
             segment.forget_pages()
+        self._calls_left -= 1
+        if not self._calls_left:
+            self._calls_left = CALLS
+            for queue in self._queues.values():
+                files = queue.files
+                end = files.all[0].start + files.size if files.all else 0
+                if 0 < end <= queue.min_offset * SIZE:
+                    self._forget_files(files)
 
     def forget(self) -> None:
         """Forget the files of all queues."""
         for queue in self._queues.values():
-            for file in queue.files.all:
-                file.close()
-            queue.files.all = []
+            self._forget_files(queue.files)
+
+    @staticmethod
+    def _forget_files(files: QueueFiles) -> None:
+        for file in files.all:
+            file.close()
+        files.all = []
 
     def close(self) -> None:
         """Close all files."""

@@ -115,6 +115,14 @@ class HoldingTests(SynchronousTestCase):
         self.long_polling.wake(self.queue.arrive(5, 8))
         self.assertEqual(self.woken, ["wants 8"])
 
+    def test_wantsCodes(self) -> None:
+        """Tags are looked at where a pull has a filter, and nowhere else."""
+        self.assertFalse(self.long_polling.wants_codes(self.queue))
+        self.long_polling.hold(self.held("a"))
+        self.assertFalse(self.long_polling.wants_codes(self.queue))
+        self.long_polling.hold(self.held("b", matches=lambda code: False))
+        self.assertTrue(self.long_polling.wants_codes(self.queue))
+
     def test_check(self) -> None:
         """Every few seconds who waits in a queue that moved on is woken anyway."""
         self.long_polling.hold(self.held("a", matches=lambda code: False))

@@ -6,9 +6,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.store.reading.joined_reading import JoinedReading
+from rocketbroker.store.reading.joined_reading import CALLS, JoinedReading
 from rocketbroker.store.reads import Matches, ReadResult
 from tests.store.sharing.joined import Shared
 from tests.store.stores import draft, options
@@ -33,7 +34,9 @@ class JoinedReadingTests(SynchronousTestCase):
         self.addCleanup(self.shared.owner.close)
         self.own = self.shared.queue()
         self.shared.owner.sharing.let_read(TOLD)
-        self.joined = JoinedReading(self.shared.disk, options(**changes), 1 << 40)
+        self.joined = JoinedReading(
+            OpenFiles(self.shared.disk), options(**changes), 1 << 40
+        )
         self.addCleanup(self.joined.close)
 
     def append(self, count: int) -> None:
@@ -135,3 +138,22 @@ class JoinedReadingTests(SynchronousTestCase):
         self.joined.forget()
         self.append(20)
         self.assertEqual(self.bodies(10)[0], b"m10")
+
+    def test_queueFilesRemoved(self) -> None:
+        """Files of a queue that the owner removes are closed here within a minute."""
+        self.append(100)
+        self.assertEqual(self.bodies(0)[0], b"m0")
+        opened = self.joined._open_files
+        count = len(opened)
+        owner = self.shared.owner
+        owner.flush()
+        while owner.cleaner._remove_oldest(True):
+            pass
+        for _ in owner.cleaner.clean_queues():
+            pass
+        self.assertGreater(self.queue.min_offset, PER_FILE)
+        for _ in range(CALLS):
+            self.joined.let_go()
+        self.assertLess(len(opened), count)
+        self.assertEqual(self.queue.files.all, [])
+        self.assertEqual(self.bodies(99), [b"m99"])
