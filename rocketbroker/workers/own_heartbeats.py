@@ -70,7 +70,7 @@ class OwnHeartbeats:
             client.heartbeat = None
             client.asked = int(opaque), heartbeat
             return False
-        client.connection.send(frame_of(HEARTBEAT_ANSWER % opaque))
+        client.connection.send_now(frame_of(HEARTBEAT_ANSWER % opaque))
         self.answered += 1
         said = self._said
         said.connections.append(client.id)

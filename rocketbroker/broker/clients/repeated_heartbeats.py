@@ -78,7 +78,7 @@ class RepeatedHeartbeats:
             self._left = connection, opaque, content
             return False
         self.taken += 1
-        connection.send(frame_of(HEARTBEAT_ANSWER % opaque))
+        connection.send_now(frame_of(HEARTBEAT_ANSWER % opaque))
         return True
 
     def _seen(self, connection: IConnection, heartbeat: int) -> bool:
