@@ -13,6 +13,7 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
 from scripts.scale_load import (
+    BODY,
     STEADY_SECONDS,
     Beside,
     Figure,
@@ -27,7 +28,7 @@ from scripts.scale_load import (
     memory,
     offered,
     pull_ext,
-    send_frame,
+    send_ext,
     steady,
     wait_for,
     waited,
@@ -302,12 +303,13 @@ def holding(port: int, numbers: range, every: float) -> Callable[[Stopped], int]
     return work
 
 
-def sends(target: Target, peers: list[Peer], count: int) -> float:
+def sends(target: Target, sender: Peer, peers: list[Peer], count: int) -> float:
     """Let a message come to each queue of many; the server's CPU time in seconds.
+
+    The messages have a key of their own, as those of all official clients.
 
     @param peers: clients, each of which holds a pull at a queue of its own meanwhile.
     """
-    sender = Peer(target.port)
     for number, peer in enumerate(peers):
         ext = pull_ext(f"{TOPIC}-{number // 4}", f"held-{number}", "TAG")
         ext |= {"queueId": str(number % 4), "sysFlag": "6"}
@@ -322,7 +324,9 @@ def sends(target: Target, peers: list[Peer], count: int) -> float:
     before = cpu(target.pid)
     for number in range(count):
         begin = time.monotonic()
-        sender.socket.sendall(send_frame(f"{TOPIC}-{number // 4}", number % 4))
+        ext = send_ext(f"{TOPIC}-{number // 4}", number % 4)
+        ext["i"] += f"UNIQ_KEY\x01{time.time_ns():032X}\x02"
+        sender.socket.sendall(encode(Command(RequestCode.SEND_MESSAGE_V2, ext, BODY)))
         assert sender.answer().code == ResponseCode.SUCCESS
         time.sleep(max(0.0, begin + STEADY_SECONDS - time.monotonic()))
     for peer in peers:
@@ -363,13 +367,16 @@ def idle(scale: Scale) -> Iterator[Figure | str]:
         for number in range(pulls // 4):
             create_topic(target.port, f"{TOPIC}-{number}")
         peers = [Peer(target.port) for _ in range(pulls)]
-        # The first messages make the files of their queues, and the first pulls groups.
-        sends(target, peers, pulls)
+        # The first messages make the files of their queues, and the first pulls groups;
+        # a worker that knows neither relays them.
+        sender = Peer(target.port)
+        for _ in range(3):
+            sends(target, sender, peers, pulls)
         woken = sent = 0.0
         for _ in range(rounds):
             # In turn, as the machine's speed and the broker's regular work vary.
-            woken += sends(target, peers, pulls)
-            sent += sends(target, [], pulls)
+            woken += sends(target, sender, peers, pulls)
+            sent += sends(target, sender, [], pulls)
         cost = (woken - sent) / pulls / rounds
         yield Figure("CPU of a held pull's wake-up", cost * 1e6, "us", 60)
         yield Figure("CPU of its send", sent / pulls / rounds * 1e6, "us")
