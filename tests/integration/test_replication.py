@@ -30,7 +30,7 @@ from tests.integration.transactional import TransactionalProducer, stored
 #: How often each side is started again, and how many messages are sent between; a
 #: message of the corpus takes about 1.1 KiB of the log.
 RESTARTS = 3 if HEAVY else 1
-COUNT = 125_000 if HEAVY else 12_000
+COUNT = 125_000 if HEAVY else 6_000
 
 #: Transactions that are sent with them.
 TRANSACTIONS = 1000 if HEAVY else 100
