@@ -360,6 +360,7 @@ def with_workers(name: str, server: str) -> list[Load]:
     return [
         Load(f"send 8x32, {name}", generator(SENDS["8x32"]), server),
         Load(f"send 64x1, {name}", generator(SENDS["64x1"]), server),
+        Load(f"batch of 32, {name}", generator(BATCH), server),
         Load(f"pull of 32, {name}", generator(PULL), server, prepare=fill),
         Load(f"tag filter, {name}", tags, server, prepare=fill_filtered),
         Load(f"SQL filter, {name}", sql, server, prepare=fill_filtered),
