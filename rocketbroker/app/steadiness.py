@@ -56,8 +56,8 @@ def call_hubs(reactor: Any) -> None:
     """Let a reactor call a hub that is readable itself.
 
     Twisted's calls each reader in a context that names it for the log. That takes 2 us,
-    and 20 in a process that was idle before: a fifth of what an answer takes then. A
-    hub logs whom a line concerns itself, and does not raise.
+    and 10 to 20 in a process that was idle before: a tenth of what an answer takes
+    then. A hub says in the log whom a line concerns, and does not raise.
     """
     names = "_poller", "_selectables", "_doReadOrWrite"
     poller, readers, call = (getattr(reactor, name, None) for name in names)
