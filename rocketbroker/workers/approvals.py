@@ -209,4 +209,8 @@ class Approvals:
             if count:
                 broker.main.answered(code, 0, said.seconds, count)
                 broker.sending.hot.taken += count
-        broker.scheduler.appended_elsewhere()
+        try:
+            broker.scheduler.appended_elsewhere()
+        except Exception:
+            # A mistake of ours: the worker's link is not to end for it.
+            self._log.failure("What a worker has appended could not be dispatched.")

@@ -3,6 +3,8 @@ and what becomes of them when something changes."""
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import attrs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -139,6 +141,17 @@ class ServedTests(OwnSendsCase):
         self.one.ask(10, {**ext, "properties": DELAYED}, b"later")
         self.r.step()
         self.assertEqual(self.r.appended, before + 6)
+
+    def test_notDispatched(self) -> None:
+        """A worker goes on when what it has appended cannot be dispatched."""
+        store = self.r.broker.scheduler._store
+        self.r.broker.scheduler._store = cast(Any, None)
+        self.assertEqual(self.one.sent(b"a").code, 0)
+        self.r.later()
+        self.assertEqual(len(self.flushLoggedErrors(AttributeError)), 1)
+        self.r.broker.scheduler._store = store
+        self.assertEqual(self.one.sent(b"b").code, 0)
+        self.assertEqual(self.r.bodies()[-2:], [b"a", b"b"])
 
     def test_counted(self) -> None:
         """The owner counts them as its own."""
