@@ -43,7 +43,7 @@ From the change until the next ALLOW it relays all sends.
     segments              owner     the directory, when PUBLISHED is in a new one; a
                                     worker without room relays that turn
     flushed position      owner     the word FLUSHED, once in a turn
-    statistics            owner     APPENDED tells it, at most once a millisecond; also
+    statistics            owner     APPENDED tells it, at most once in 2 ms; also
                                     dispatch, held pulls and slaves wait for that word
     ====================  ========  ===================  ===============================
 

@@ -84,6 +84,14 @@ class DispatchTests(SchedulerCase):
         self.rig.clock.advance(0)
         self.assertEqual(self.arrived, [(1, 1), (3, 2)])
 
+    def test_elsewhereLate(self) -> None:
+        """What is told behind the stop is left to the next start."""
+        self.rig.clock.advance(DISPATCH_SECONDS)
+        self.scheduler.stop()
+        self.rig.append()
+        self.scheduler.appended_elsewhere()
+        self.assertEqual(self.arrived, [])
+
     def test_elsewhereRefused(self) -> None:
         """A disk that refuses is asked again after a while, not with each append."""
         self.rig.clock.advance(DISPATCH_SECONDS)

@@ -144,7 +144,10 @@ class JoinedReadingTests(SynchronousTestCase):
         self.append(100)
         self.assertEqual(self.bodies(0)[0], b"m0")
         opened = self.joined._open_files
-        count = len(opened)
+        files, count = self.queue.files.all, len(opened)
+        for _ in range(CALLS):
+            self.joined.let_go()
+        self.assertIs(self.queue.files.all, files)
         owner = self.shared.owner
         owner.flush()
         while owner.cleaner._remove_oldest(True):
