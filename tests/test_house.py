@@ -12,8 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("rocketbroker", "pyspark_rocketmq", "scripts", "tests", "twisted_plugins")
-MAX_LINES = 500
-MAX_LINES_A_FUNCTION = 70
+#: A longer module fails. Above 500 lines, look again at what it holds.
+MAX_LINES = 800
+MAX_LINES_A_FUNCTION = 80
 MAX_COLUMNS = 88
 #: Spark takes its data source from the top of a package, and from nowhere else. The
 #: others are packages that users import: they hand names on.
@@ -48,7 +49,7 @@ class HouseTests(SynchronousTestCase):
     """Size, naming and heads of modules."""
 
     def test_lines(self) -> None:
-        """No module is longer than a reader holds in the head."""
+        """No module is longer than a reader can hold in the head: L{MAX_LINES}."""
         long = [
             f"{name(path)}: {count}"
             for path in files()
