@@ -12,6 +12,11 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from rocketbroker.broker.metadata.offset_files import (
+    LIGHT_FILE,
+    PLAIN_FILE,
+    merged,
+)
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.names import REVIVE_GROUP
@@ -22,10 +27,8 @@ from rocketbroker.storetools.popped import Popped
 from rocketbroker.storetools.verify.report import Remark
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.given_in_order import read_table
-from rocketbroker.wire.fields import Fields, read_long
 
 ORDERS: Final = "consumerOrderInfo.json"
-OFFSETS: Final = "consumerOffset.json"
 
 
 def _config(files: IFiles, root: str, name: str) -> object:
@@ -40,15 +43,14 @@ def _config(files: IFiles, root: str, name: str) -> object:
 
 def committed(files: IFiles, root: str) -> dict[tuple[str, int], int]:
     """How far each queue of a revive topic is worked off."""
+    tables = (_config(files, root, name) for name in (PLAIN_FILE, LIGHT_FILE))
+    plain, light = (table if isinstance(table, dict) else {} for table in tables)
     found: dict[tuple[str, int], int] = {}
-    with contextlib.suppress(RemoteProtocolError):
-        offsets = Fields(_config(files, root, OFFSETS), OFFSETS).members("offsetTable")
-        for key, queues in offsets.items():
-            topic, _, group = str(key).partition("@")
-            if group == REVIVE_GROUP:
-                table = Fields({"queues": queues}, OFFSETS)
-                for queue, offset in table.numbered("queues", read_long).items():
-                    found[topic, queue] = offset
+    for key, queues in merged(plain, light, 0).offsets.items():
+        topic, _, group = key.partition("@")
+        if group == REVIVE_GROUP:
+            for queue, offset in queues.items():
+                found[topic, queue] = offset
     return found
 
 

@@ -23,6 +23,7 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
+from rocketbroker.broker.metadata.offset_files import LIGHT_FILE, PLAIN_FILE
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topics import TopicTable
@@ -167,8 +168,9 @@ class Parts:
         self.groups = GroupTable(
             options, file("subscriptionGroup.json"), wall_ms, light
         )
-        offsets = "lmqConsumerOffset.json" if light else "consumerOffset.json"
-        self.offsets = OffsetTable(options, file(offsets), env.slices, wall_ms)
+        plain, lmq = file(PLAIN_FILE), file(LIGHT_FILE)
+        offsets = (lmq, plain) if light else (plain, lmq)
+        self.offsets = OffsetTable(options, *offsets, env.slices, wall_ms)
         self.delay_offsets = DelayOffsets(
             file("delayOffset.json"),
             options.delay_offset_update_version_step,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocketbroker.app.storepops import order_remarks, order_rows, popped
+from rocketbroker.broker.metadata.offset_files import LIGHT_FILE, PLAIN_FILE
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import Draft
@@ -102,6 +103,16 @@ class PoppedTests(PopCase):
         self.assertEqual(list(self.opened()[1].rows()), [])
         (point,) = self.cat(REVIVE_TOPIC)
         self.assertEqual(point["in_flight"], [])
+
+    def test_revivedWithLmq(self) -> None:
+        """With enableLmq another file says how far check points are worked off."""
+        self.send("a")
+        self.pop()
+        self.pass_by(34)
+        self.save()
+        folder = "/store/config/"
+        self.rig.disk.rename(folder + PLAIN_FILE, folder + LIGHT_FILE)
+        self.assertEqual(list(self.opened()[1].rows()), [])
 
     def test_others(self) -> None:
         """Other messages have nothing to do with it; those that wait for a time have

@@ -313,6 +313,16 @@ class BrokerTests(WeekCase):
         self.assertIsNotNone(broker.topics.config("%RETRY%G"))
         self.assertEqual(broker.offsets.query("G", "T", 0), 1)
 
+    def test_lmqTurnedOn(self) -> None:
+        """All groups go on where they were when enableLmq is turned on, and off."""
+        broker = self.running()
+        broker.offsets.commit("G", "T", 0, 5)
+        for at, lmq in enumerate(("true", "false"), 5):
+            self.stop(broker)
+            broker = self.running(enableLmq=lmq)
+            self.assertEqual(broker.offsets.query("G", "T", 0), at)
+            broker.offsets.commit("G", "T", 0, at + 1)
+
     def test_problems(self) -> None:
         """A table that cannot be read, and a limit that is reached, are listed for the
         operator; the broker works."""

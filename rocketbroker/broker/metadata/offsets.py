@@ -18,6 +18,12 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata import pending_resets
+from rocketbroker.broker.metadata.offset_files import (
+    LIGHT_TABLE,
+    TAKEN_OVER,
+    merged,
+    offsets_in,
+)
 from rocketbroker.broker.metadata.offset_texts import (
     STEP_KEYS,
     Offsets,
@@ -29,14 +35,9 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, ISlices
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.wire.bodies.topics import DataVersion
-from rocketbroker.wire.fields import integer_of
 
 #: The offset of a queue for which nothing was committed.
 NONE: Final = -1
-
-#: The table of the file with the offsets of groups of LMQs, one each: an LMQ has the
-#: queue id 0.
-LIGHT_TABLE: Final = "lmqOffsetTable"
 
 #: Ends the name of the group that has the least offsets of a broadcasting group.
 BROADCAST: Final = "@broadcast"
@@ -73,15 +74,22 @@ class OffsetTable:
         self,
         options: BrokerOptions,
         file: JsonTable,
+        other_file: JsonTable,
         slices: ISlices,
         wall_ms: Callable[[], int],
     ) -> None:
+        """
+        @param file: that of the setting enableLmq.
+        @param other_file: that of the opposite setting, which is only read.
+        """
         self.version = DataVersion(timestamp=wall_ms())
         self.commits = 0
         self._saved_at = 0
         self._changes = 0
         self._take(options)
         self._file = file
+        self._other_file = other_file
+        self._taken_over: DataVersion | None = None
         self._slices = slices
         self._wall_ms = wall_ms
         self._offsets: Offsets = {}
@@ -104,15 +112,22 @@ class OffsetTable:
         self._server_side = options.use_server_side_reset_offset
 
     def load(self) -> None:
-        """I{Blocking.} Read the file.
+        """I{Blocking.} Read the file, and what the other one has that is newer.
 
         @raise ConfigurationError: there is one that cannot be read.
         """
-        value = self._file.load_required("the offsets of all consumer groups")
-        if value is None:
-            return
-        self._offsets = offsets_in(value)
-        self.version = loaded_version(value, self.version)
+        content = "the offsets of all consumer groups"
+        own = self._file.load_required(content)
+        other = self._other_file.load_required(content)
+        found = merged(own, other, self._wall_ms())
+        self._offsets, self.version, self._taken_over, is_new = found
+        if is_new:
+            self._changes += 1
+            self._log.info(
+                "enableLmq: the offsets of {other} are taken over into {path}",
+                other=self._other_file.path,
+                path=self._file.path,
+            )
         self._stale.update(self._offsets)
         self._texts.make(self._offsets)
 
@@ -325,6 +340,13 @@ class OffsetTable:
             tables[LIGHT_TABLE] = lmqs
         return tables
 
+    def _content(self) -> dict[str, object]:
+        """The file's content."""
+        tables = self._made()
+        if self._taken_over is not None:
+            tables[TAKEN_OVER] = self._taken_over.to_json()
+        return tables
+
     def save(self) -> Deferred[None]:
         """Write the file in a thread if anything was committed since the last time."""
         if self._changes == self._saved_at and not self._file.failed:
@@ -332,9 +354,9 @@ class OffsetTable:
         self._saved_at = self._changes
         if self._texts.waiting() <= FEW:
             self._texts.make(self._offsets)
-            return self._file.save_soon(self._made)
+            return self._file.save_soon(self._content)
         made = self._slices.run(self, self._texts.steps(self._offsets))
-        made.addCallback(lambda _: self._file.save_soon(self._made))
+        made.addCallback(lambda _: self._file.save_soon(self._content))
         return made.addErrback(self._not_made)
 
     def _not_made(self, failure: Failure) -> None:
@@ -355,35 +377,3 @@ class OffsetTable:
 def broadcast_group(group: str) -> str:
     """Under which name the least offsets of a broadcasting group stand."""
     return group + BROADCAST
-
-
-def offsets_in(value: Mapping[Any, object]) -> Offsets:
-    """All offsets that a file holds; what makes no sense is left out."""
-    found = loaded_offsets(value.get("offsetTable"))
-    found.update(loaded_offsets(with_queues(value.get(LIGHT_TABLE))))
-    return found
-
-
-def with_queues(value: object) -> object:
-    """Offsets without queues, as those of queue 0."""
-    if not isinstance(value, dict):
-        return {}
-    return {key: {0: offset} for key, offset in value.items()}
-
-
-def loaded_offsets(value: object) -> Offsets:
-    """The offset table as a file holds it; what makes no sense is left out."""
-    if not isinstance(value, dict):
-        return {}
-    found: Offsets = {}
-    for key, queues in value.items():
-        for name, offset in queues.items() if isinstance(queues, dict) else ():
-            queue_id = integer_of(name)
-            if (
-                queue_id is not None
-                and 0 <= queue_id < 1 << 31
-                and isinstance(offset, int)
-                and -(1 << 63) <= offset < 1 << 63
-            ):
-                found.setdefault(str(key), {})[queue_id] = offset
-    return found

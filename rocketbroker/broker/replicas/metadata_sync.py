@@ -41,7 +41,8 @@ from rocketbroker.broker.metadata.message_request_mode import (
     MessageRequestModes,
     loaded_modes,
 )
-from rocketbroker.broker.metadata.offsets import OffsetTable, offsets_in
+from rocketbroker.broker.metadata.offset_files import offsets_in
+from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.queue_mappings import QueueMappings, loaded_details
 from rocketbroker.broker.metadata.topics import TopicTable, bounded, loaded_version
 from rocketbroker.broker.registration.masters import Master, Masters

@@ -19,6 +19,7 @@ from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.fastjson import dumps, loads
 
 PATH = "/store/config/consumerOffset.json"
+OTHER = "/store/config/lmqConsumerOffset.json"
 
 
 class OffsetTableTests(SynchronousTestCase):
@@ -33,9 +34,10 @@ class OffsetTableTests(SynchronousTestCase):
         """A table over the disk, as a start finds it."""
         self.clock = Clock()
         self.file = JsonTable(self.disk, PATH, at_once, self.clock)
+        other = JsonTable(self.disk, OTHER, at_once, self.clock)
         broker = attrs.evolve(BrokerOptions(), **options)
         self.slices = Slices(self.clock)
-        table = OffsetTable(broker, self.file, self.slices, lambda: 1000)
+        table = OffsetTable(broker, self.file, other, self.slices, lambda: 1000)
         table.load()
         return table
 
