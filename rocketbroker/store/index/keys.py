@@ -24,6 +24,7 @@ from rocketbroker.records.hashing import index_hash_after
 
 _UNIQUE: Final = b"UNIQ_KEY\x01"
 _KEYS: Final = b"KEYS\x01"
+_TAGS: Final = b"TAGS\x01"
 _MARK: Final = 1
 _END: Final = 2
 _SPACE: Final = 32
@@ -259,6 +260,16 @@ def _is_all(column: bytes, unit: int) -> bool:
 def codes_of_one(prefix: int, properties: bytes) -> tuple[int, ...]:
     """The hashes of the keys of one message."""
     return tuple([index_hash_after(prefix, key) for key in keys_of(properties)])
+
+
+def tags_code(prefix: int, properties: bytes) -> int | None:
+    """The hash that Java's brokers enter for the tags of one message from 5.4 on
+    (C{TOPIC#T#TAGS}, C{docs/facts/since-5.3.md} 8); None if it has no tags.
+
+    Such entries stand in files that were taken over; ours are never made.
+    """
+    tags = _value(properties, _TAGS)
+    return index_hash_after(prefix, f"T#{tags}") if tags else None
 
 
 def keys_of(properties: bytes) -> list[str]:

@@ -47,7 +47,7 @@ from rocketbroker.store.index.file import (
     columns,
     file_size,
 )
-from rocketbroker.store.index.keys import codes_of_one
+from rocketbroker.store.index.keys import codes_of_one, tags_code
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.queues import MAX_RECORD
 from rocketbroker.storetools.verify.report import Fault, Remark, Report
@@ -325,7 +325,10 @@ class IndexVerification:
         except (Broken, Blank) as error:
             return f"no record stands at position {position}: {error}"
         topic = found.topic.decode("utf-8", "replace")
-        if code in codes_of_one(unsigned_hash(topic + "#"), found.properties):
+        prefix = unsigned_hash(topic + "#")
+        if code in codes_of_one(prefix, found.properties):
+            return ""
+        if code == tags_code(prefix, found.properties):
             return ""
         return f"the record at position {position} has no key with its hash"
 

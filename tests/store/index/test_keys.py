@@ -13,6 +13,7 @@ from rocketbroker.store.index.keys import (
     MAX_KEYS,
     codes_of,
     keys_of,
+    tags_code,
 )
 
 TOPICS = ("T", "%RETRY%group")
@@ -53,6 +54,14 @@ class KeysTests(SynchronousTestCase):
     def test_open(self) -> None:
         """The last property may have no end."""
         self.assertEqual(keys_of(b"UNIQ_KEY\x01u"), ["u"])
+
+    def test_tagsCode(self) -> None:
+        """Java's brokers have an entry for all tags together, if there are any."""
+        prefix = unsigned_hash("T#")
+        code = tags_code(prefix, b"KEYS\x01k\x02TAGS\x01A B\x02")
+        self.assertEqual(code, index_hash("T", "T#A B"))
+        for properties in (b"KEYS\x01k\x02", b"TAGS\x01\x02", b"X_TAGS\x01A\x02", b""):
+            self.assertIsNone(tags_code(prefix, properties))
 
     def test_none(self) -> None:
         """Without keys there are none."""

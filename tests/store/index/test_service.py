@@ -12,12 +12,13 @@ from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.hashing import index_hash
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import Hint
+from rocketbroker.store.index.file import HEADER, INDEX_ENTRY, SLOT
 from rocketbroker.store.index.service import MAX_BEHIND, NEAR_FULL, RETRY_MS, Index
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.running_flags import WRITE_INDEX_FILE_ERROR, RunningFlags
 from rocketbroker.store.shared_positions import DISPATCHED, SharedPositions
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.index.keyed import message
+from tests.store.index.keyed import java_index, message
 from tests.store.stores import ROOT, SEGMENT, START_MS, Wall, make, opened, options
 
 FOLDER = f"{ROOT}/index"
@@ -352,6 +353,31 @@ class StartTests(IndexCase):
         self.store = self.start()
         self.build()
         self.assertEqual(self.find("k"), positions)
+
+    def test_java(self) -> None:
+        """The index of a Java broker from 5.4 on, with entries for tags, is taken over
+        as it is, and gone on with."""
+        drafts = [message(self.store, f"k{n}", tags="A B") for n in range(3)]
+        self.store.append(drafts)
+        while self.store.dispatch(100):
+            pass
+        self.store.close()
+        for name in self.disk.list(FOLDER):
+            self.disk.remove(f"{FOLDER}/{name}")
+        tagged = [(d.position, d.properties, "A B") for d in drafts]
+        path = java_index(self.disk, 5, self.NUMBERS, tagged)
+        begin = HEADER.size + 5 * SLOT.size
+        entries = slice(begin, begin + 7 * INDEX_ENTRY.size)
+        before = self.disk.read(path)[entries]
+        self.store = self.start()
+        self.build()
+        self.assertEqual(self.store.report, [])
+        where = [*(draft.position for draft in drafts), *self.put("k3")]
+        self.build()
+        self.assertEqual([self.find(f"k{n}") for n in range(4)], [[at] for at in where])
+        self.assertEqual(self.find("T#A B"), where[:3])
+        self.assertEqual(self.disk.read(path)[entries], before)
+        self.assertEqual(len(self.disk.list(FOLDER)), 1)
 
     def test_foreign(self) -> None:
         """What is no index file is left alone, with a sentence."""

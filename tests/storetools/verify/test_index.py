@@ -13,7 +13,7 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.verify.index import MAX_REPORTED, IndexVerification
 from rocketbroker.storetools.verify.report import Fault
 from rocketbroker.testing.files import MemoryDisk
-from tests.store.index.keyed import message
+from tests.store.index.keyed import Tagged, java_index, message
 from tests.store.stores import ROOT, SEGMENT, Wall, draft, make
 
 SLOTS = 50
@@ -137,6 +137,39 @@ class IndexVerificationTests(SynchronousTestCase):
         while store.build_index(100):
             pass
         store.close()
+
+    def make_java(self) -> str:
+        """A store of nine messages with tags, and the index that Java's broker 5.5.0
+        would have made of it; the path of that."""
+        self.disk = MemoryDisk()
+        store = self.opened()
+        tagged: list[Tagged] = []
+        for number in range(9):
+            each = message(store, f"key{number}", f"U{number}", tags=f"tag{number}")
+            store.append([each])
+            tagged.append((each.position, each.properties, f"tag{number}"))
+        self.build(store)
+        for name in self.disk.list(self.folder):
+            self.disk.remove(os.path.join(self.folder, name))
+        return java_index(self.disk, SLOTS, NUMBERS, tagged)
+
+    def test_entriesOfTags(self) -> None:
+        """The entries that Java's brokers make for tags from 5.4 on are sound."""
+        self.make_java()
+        walk, faults = self.walk()
+        self.assertEqual([fault.text for fault in faults], [])
+        self.assertEqual(walk.entries, 27)
+
+    def test_entriesOfOtherTags(self) -> None:
+        """An entry for tags that its record does not have is a fault."""
+        self.first = self.make_java()
+        at = self.entry(3)
+        code, *others = INDEX_ENTRY.unpack(
+            self.disk.read(self.first)[at : at + INDEX_ENTRY.size]
+        )
+        self.change(at, INDEX_ENTRY.pack(code + SLOTS, *others))
+        (fault,) = self.walk()[1]
+        self.assertIn("no key with its hash", fault.text)
 
     def test_missingFile(self) -> None:
         """A file that is missing is reported: between others, behind a full one, or
