@@ -80,6 +80,17 @@ BROKER: Final = (
         ("v1",),
         "tables are kept in JSON files, as v1 says, and not in RocksDB",
     ),
+    Unsupported(
+        "timerRocksDBEnable",
+        _OFF,
+        "timers are kept in the timer wheel, and those in RocksDB would not come",
+    ),
+    Unsupported(
+        "transRocksDBEnable",
+        _OFF,
+        "open transactions are kept in the log, and nobody would ask about those in "
+        "RocksDB",
+    ),
 )
 
 #: Settings of a name server, besides.

@@ -6,7 +6,7 @@ served no client gets them, and the rules are not checked. So the start of a bro
 C{rocketbroker store verify} name them.
 
 docs/facts/store.md 1; docs/facts/transaction-timer-pop.md B3 and C;
-docs/facts/security-metrics.md.
+docs/facts/security-metrics.md; docs/facts/since-5.3.md 8-11.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import bisect
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -26,6 +27,9 @@ from rocketbroker.store.reader.unreadable import Unreadable
 
 #: The topic of timer messages, which has one queue.
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+
+#: Databases of ACL 2.0 in config.
+ACL_FOLDERS: Final = ("users", "acls")
 
 #: Where config/timercheck has the offset up to which timer messages are in the wheel.
 _TIMER_OFFSET: Final = slice(16, 24)
@@ -42,7 +46,13 @@ def not_taken_over(
     """
     found: list[str] = []
     timers = iter(()) if has_timers else _timers(files, root)
-    for part in (timers, _pop(files, root), _acl(files, root, home)):
+    for part in (
+        timers,
+        _pop(files, root),
+        _acl(files, root, home),
+        _rocksdb(files, root),
+        _message_types(files, root),
+    ):
         # A directory that cannot be read is reported elsewhere.
         with contextlib.suppress(OSError, StoreError):
             found += part
@@ -96,13 +106,59 @@ def _acl(files: IFiles, root: str, home: str) -> Iterator[str]:
                 f"{folder} has rules of ACL; ACL is not served yet, so nobody is "
                 "refused."
             )
-    for name in ("users", "acls"):
+    for name in ACL_FOLDERS:
         folder = os.path.join(root, "config", name)
         if files.list(folder):
             yield (
                 f"{folder} has {name} of ACL 2.0; ACL is not served yet, so nobody is "
                 "refused."
             )
+
+
+def _rocksdb(files: IFiles, root: str) -> Iterator[str]:
+    """What RocketMQ keeps in RocksDB, if its settings say so.
+
+    5.4 and later make C{rocksdbstore} at each start, with no data in it as a rule.
+    """
+    folder = os.path.join(root, "rocksdbstore")
+    for name in files.list(folder):
+        is_data = name.endswith(".sst") or (
+            name.endswith(".log") and files.size(os.path.join(folder, name))
+        )
+        if is_data:
+            yield (
+                f"{folder} has data that are not read: nobody is asked about the open "
+                "transactions in it (transRocksDBEnable), and messages whose timers "
+                "are in it may never come, or come twice (timerRocksDBEnable). Let "
+                "RocketMQ's broker finish them first."
+            )
+            break
+    config = os.path.join(root, "config")
+    for name in files.list(config):
+        folder = os.path.join(config, name)
+        if name not in ACL_FOLDERS and "CURRENT" in _names(files, folder):
+            yield (
+                f"{folder} has tables in RocksDB, which are not read: topics, groups "
+                "and offsets in it are unknown. RocketMQ's broker keeps them in JSON "
+                "files with storeType=default and configManagerVersion=v1."
+            )
+
+
+def _message_types(files: IFiles, root: str) -> Iterator[str]:
+    """Topics of the kinds that 5.4 and 5.5 have brought."""
+    content = _read(files, os.path.join(root, "config", "topics.json"))
+    for kind, what in (
+        (b"LITE", "clients of lite topics are refused"),
+        (b"PRIORITY", "their messages are consumed without regard to priority"),
+    ):
+        count = len(re.findall(rb'"message\.type"\s*:\s*"%s"' % kind, content))
+        if count:
+            yield f"{count} topics have message.type={kind.decode()}: {what}."
+
+
+def _names(files: IFiles, path: str) -> list[str]:
+    """The files in a folder; none if it is no folder."""
+    return files.list(path) if files.is_dir(path) else []
 
 
 def _end_of(files: IFiles, root: str, topic: str, queue_id: int) -> int:

@@ -36,6 +36,10 @@ from rocketbroker.store.timerwheel.wheel import FILE_SIZE, PAGE_SIZE, Slot, Whee
 
 NAME: Final = "timerwheel"
 
+#: Begins the names of wheels that RocketMQ's broker writes whole, from 5.4 on; behind
+#: it stands where the timer log ended (C{docs/facts/since-5.3.md} 10).
+SNAPSHOT: Final = NAME + "."
+
 #: A message further ahead than so many slots is entered anew when they have passed:
 #: half of the wheel, less an hour's blank.
 MAX_WINDOW: Final = 604_800 - 60
@@ -136,6 +140,20 @@ class Timers:
     def _load_wheel(self, read_ms: int) -> bool:
         """Read the file of the wheel; whether it is whole."""
         files, path = self._files, self._path
+        snapshots = [
+            name
+            for name in files.list(self._root)
+            if name.startswith(SNAPSHOT) and name.removeprefix(SNAPSHOT).isdigit()
+        ]
+        if snapshots:
+            # Who writes these leaves the file behind; what is in them is in the log.
+            self.report.append(
+                f"{self._root} has {', '.join(snapshots)} of RocketMQ's broker "
+                "(timerWheelSnapshotFlush); the wheel is made again from the timer log."
+            )
+            if files.exists(path):
+                files.remove(path)
+            return False
         if files.exists(path) and files.size(path) == FILE_SIZE:
             self.wheel.load(self._parts(), read_ms)
             return True

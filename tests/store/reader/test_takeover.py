@@ -67,6 +67,44 @@ class TakeoverTests(SynchronousTestCase):
         (message,) = self.sentences()
         self.assertIn("kvStore has records of POP", message)
 
+    def test_rocksdb(self) -> None:
+        """A RocksDB in the store is named if it has data, before and after it was
+        stopped; Java's broker makes one without data at each start."""
+        for name in ("CURRENT", "LOCK", "MANIFEST-000005", "OPTIONS-000009"):
+            self.write(f"rocksdbstore/{name}", b"x")
+        self.write("rocksdbstore/000004.log", b"")
+        self.assertEqual(self.sentences(), [])
+        for name in ("000004.log", "000005.sst"):
+            self.write(f"rocksdbstore/{name}", b"x")
+            (message,) = self.sentences()
+            self.assertIn("open transactions in it (transRocksDBEnable)", message)
+            self.disk.remove(os.path.join(ROOT, "rocksdbstore", name))
+
+    def test_tablesInRocksdb(self) -> None:
+        """Tables in RocksDB are named: without them all topics would be gone."""
+        self.write("config/topics.json", b"{}")
+        self.write("config/metadata/CURRENT", b"x")
+        (message,) = self.sentences()
+        self.assertIn("config/metadata has tables in RocksDB", message)
+
+    def test_messageTypes(self) -> None:
+        """Topics are named that no client can use as they are meant."""
+        self.write(
+            "config/topics.json",
+            b'{"topicConfigTable":{"T":{"attributes":{"message.type":"LITE"}},'
+            b'"U":{"attributes":{\n\t"message.type": "PRIORITY"\n}},'
+            b'"V":{"attributes":{"message.type":"LITE"}},'
+            b'"LITE":{"attributes":{"message.type":"NORMAL"}}}}',
+        )
+        self.assertEqual(
+            self.sentences(),
+            [
+                "2 topics have message.type=LITE: clients of lite topics are refused.",
+                "1 topics have message.type=PRIORITY: their messages are consumed "
+                "without regard to priority.",
+            ],
+        )
+
     def test_acl(self) -> None:
         """Files with rules are named, an empty one not."""
         home = os.path.join(ROOT, "home")

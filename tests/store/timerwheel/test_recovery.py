@@ -97,6 +97,28 @@ class RecoveryTests(TimersCase):
         self.assertEqual(self.timers.wheel.pending, 25)
         self.assertTrue(self.disk.exists(f"{WHEEL}.damaged"))
 
+    def test_snapshot(self) -> None:
+        """Where RocketMQ's broker wrote the wheel to other files, the wheel's own is an
+        old one: it is made again, and its file holds all from then on."""
+        self.enter(1, 2)
+        self.flush()
+        old = self.disk.read(WHEEL)
+        self.enter(3, 1)
+        self.flush()
+        self.disk.open(WHEEL).pwrite(old, 0)
+        snapshot = self.disk.open(f"{WHEEL}.208", create=True)
+        self.timers = self.open()
+        (sentence,) = self.timers.report
+        self.assertIn("timerwheel.208 of RocketMQ's broker", sentence)
+        self.flush()
+        snapshot.close()
+        self.disk.remove(f"{WHEEL}.208")
+        for _ in range(2):
+            self.assertEqual(self.positions(1), [1, 4])
+            self.assertEqual((self.positions(2), self.positions(3)), ([2], [3]))
+            self.timers = self.open()
+            self.assertEqual(self.timers.report, [])
+
     def test_noLog(self) -> None:
         """Without its log the wheel is empty."""
         self.enter(1, 2)
