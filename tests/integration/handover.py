@@ -30,7 +30,7 @@ from tests.integration.javaclient import JavaClient, JavaError
 from tests.integration.servers import PATIENT, Cluster, environment
 
 #: The client that goes with a broker.
-CLIENTS = {"5.3.3": "5.3.3", "4.9.7": "4.9.8"}
+CLIENTS = {"5.5.0": "5.5.0", "5.3.3": "5.3.3", "4.9.7": "4.9.8"}
 
 #: How long delayed messages wait: those of the last level to the end.
 LEVELS = "1s 10s 2h"

@@ -142,3 +142,11 @@ class DelayHandOverTests(SynchronousTestCase):
         def test_stopped(self) -> None:
             """Between clean stops of 5.3.3 and ours."""
             self.hand_over("5.3.3", signal.SIGTERM)
+
+        def test_stoppedNew(self) -> None:
+            """Between clean stops of 5.5.0 and ours."""
+            self.hand_over("5.5.0", signal.SIGTERM)
+
+        def test_killedNew(self) -> None:
+            """Between kills of 5.5.0 and ours."""
+            self.hand_over("5.5.0", signal.SIGKILL)

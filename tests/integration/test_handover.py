@@ -177,6 +177,14 @@ class HandOverTests(SynchronousTestCase):
             acknowledged is there."""
             self.hand_over("5.3.3", signal.SIGKILL, signal.SIGKILL, midway=True)
 
+        def test_550_clean(self) -> None:
+            """5.5.0, both stopped cleanly."""
+            self.hand_over("5.5.0", signal.SIGTERM, signal.SIGTERM)
+
+        def test_550_killedMidway(self) -> None:
+            """5.5.0, and each broker killed in the middle of writing."""
+            self.hand_over("5.5.0", signal.SIGKILL, signal.SIGKILL, midway=True)
+
         def test_497_clean(self) -> None:
             """4.9.7, both stopped cleanly."""
             self.hand_over("4.9.7", signal.SIGTERM, signal.SIGTERM)

@@ -87,9 +87,9 @@ class Member:
 class PopHandOverTests(SynchronousTestCase):
     """From one broker to the other, with messages in flight."""
 
-    def begin(self) -> None:
+    def begin(self, version: str) -> None:
         """One directory for both."""
-        over = self.over = HandOver("5.3.3", flushConsumerOffsetInterval=1000)
+        over = self.over = HandOver(version, flushConsumerOffsetInterval=1000)
         self.addCleanup(over.stop)
 
     def send(self, name: str) -> set[bytes]:
@@ -150,9 +150,9 @@ class PopHandOverTests(SynchronousTestCase):
         self.assertEqual(len(wanted - got.keys()), 0)
         self.assertEqual(set(got.values()), {1})
 
-    def test_toJava(self) -> None:
+    def to_java(self, version: str) -> None:
         """Java's broker gives out again what ours has given out."""
-        self.begin()
+        self.begin(version)
         over = self.over
         over.cluster.broker.start()
         wanted = self.give_out("ours")
@@ -161,9 +161,9 @@ class PopHandOverTests(SynchronousTestCase):
         over.start_java()
         self.come_again(wanted)
 
-    def test_fromJava(self) -> None:
+    def from_java(self, version: str) -> None:
         """Ours gives out again what Java's broker has given out."""
-        self.begin()
+        self.begin(version)
         over = self.over
         over.start_java()
         wanted = self.give_out("java")
@@ -171,3 +171,21 @@ class PopHandOverTests(SynchronousTestCase):
         self.look(wanted)
         over.cluster.broker.start()
         self.come_again(wanted)
+
+    def test_toJava(self) -> None:
+        """From ours to 5.3.3."""
+        self.to_java("5.3.3")
+
+    def test_fromJava(self) -> None:
+        """From 5.3.3 to ours."""
+        self.from_java("5.3.3")
+
+    if HEAVY:
+
+        def test_toNewJava(self) -> None:
+            """From ours to 5.5.0."""
+            self.to_java("5.5.0")
+
+        def test_fromNewJava(self) -> None:
+            """From 5.5.0 to ours."""
+            self.from_java("5.5.0")

@@ -54,15 +54,16 @@ MAX_SECONDS = 120.0
 class QueueHandOverTests(SynchronousTestCase):
     """From a Java broker to ours, and back."""
 
-    def hand_over(self, how: int, **more: object) -> HandOver:
+    def hand_over(self, how: int, version: str = "5.3.3", **more: object) -> HandOver:
         """Each serves what the other one has written, and writes more.
 
         @param how: the signal that ends each broker.
+        @param version: of the Java broker.
         @param more: settings of both.
         @return: what it was done with; neither is up.
         """
         self.killed = how == signal.SIGKILL
-        over = HandOver("5.3.3", **SETTINGS, **more)
+        over = HandOver(version, **SETTINGS, **more)
         self.addCleanup(over.stop)
         over.java.start()
         ask = self.asker(over)
@@ -96,9 +97,9 @@ class QueueHandOverTests(SynchronousTestCase):
         self.assertEqual(over.faults(), "")
         return over
 
-    def with_crcs(self, how: int) -> None:
+    def with_crcs(self, how: int, version: str = "5.3.3") -> None:
         """The same with a CRC in each record, without which Java ends the log."""
-        over = self.hand_over(how, **CRCS)
+        over = self.hand_over(how, version, **CRCS)
         for word in ("not found CRC", "failed to check message CRC"):
             self.assertNotIn(word, over.java.output())
         records = 0
@@ -244,3 +245,11 @@ class QueueHandOverTests(SynchronousTestCase):
         def test_stoppedWithCrcs(self) -> None:
             """Between clean stops, with a CRC in each record."""
             self.with_crcs(signal.SIGTERM)
+
+        def test_stoppedNew(self) -> None:
+            """Between clean stops of 5.5.0 and ours."""
+            self.hand_over(signal.SIGTERM, "5.5.0")
+
+        def test_killedNewWithCrcs(self) -> None:
+            """Between kills of 5.5.0 and ours, with a CRC in each record."""
+            self.with_crcs(signal.SIGKILL, "5.5.0")

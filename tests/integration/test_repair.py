@@ -210,6 +210,10 @@ class RepairTests(SynchronousTestCase):
 
     if HEAVY:
 
+        def test_unused_550(self) -> None:
+            """That of 5.5.0."""
+            self.unused("5.5.0")
+
         def test_unused_497(self) -> None:
             """That of 4.9.7."""
             self.unused("4.9.7")

@@ -43,14 +43,15 @@ ANSWER_SECONDS = 30.0
 class TimerHandOverTests(SynchronousTestCase):
     """From a Java broker to ours, and back."""
 
-    def hand_over(self, how: int, twice: bool) -> None:
+    def hand_over(self, how: int, twice: bool, version: str = "5.3.3") -> None:
         """Each takes messages that the other one delivers, when they are due.
 
         @param how: the signal that ends each broker.
         @param twice: whether some of those may come twice that were due when a broker
             was ended.
+        @param version: of the Java broker.
         """
-        over = HandOver("5.3.3", mappedFileSizeTimerLog=5200 * 4 + 30)
+        over = HandOver(version, mappedFileSizeTimerLog=5200 * 4 + 30)
         self.addCleanup(over.stop)
         self.start_java(over)
         over.driver()(
@@ -166,3 +167,11 @@ class TimerHandOverTests(SynchronousTestCase):
         def test_killed(self) -> None:
             """Between kills: all come, none early."""
             self.hand_over(signal.SIGKILL, twice=True)
+
+        def test_stoppedNew(self) -> None:
+            """Between clean stops of 5.5.0 and ours."""
+            self.hand_over(signal.SIGTERM, twice=False, version="5.5.0")
+
+        def test_killedNew(self) -> None:
+            """Between kills of 5.5.0 and ours."""
+            self.hand_over(signal.SIGKILL, twice=True, version="5.5.0")
