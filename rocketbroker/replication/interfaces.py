@@ -45,7 +45,9 @@ class IReplica(Interface):
     """A slave that is connected to this master."""
 
     address: str = Attribute("Its side of the connection: 1.2.3.4:5678.")
-    acked: int = Attribute("The position that it has reported; -1 before the first.")
+    acked: int = Attribute(
+        "The position that it has reported, and was sent; -1 before the first report."
+    )
     sent: int = Attribute("The position up to which it was sent the log; -1 likewise.")
     bytes_per_second: int = Attribute("What it was sent in the last whole second.")
     caught_up_ms: int = Attribute(

@@ -129,7 +129,7 @@ class Replica(Protocol):
         self._server.joined(self)
 
     def dataReceived(self, data: bytes) -> None:
-        """It reports."""
+        """It reports; what it was not sent it does not have."""
         self._silent = 0.0
         position = self._reports.feed(data)
         if position is None or position < 0:
@@ -138,6 +138,7 @@ class Replica(Protocol):
             self._begin(position)
         else:
             self._has_confirmed = True
+            position = min(position, self.sent)
         self.acked = position
         mark = self._mark
         if mark is not None and position >= mark[0]:

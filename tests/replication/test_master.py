@@ -347,6 +347,15 @@ class AckTests(MasterCase):
         self.network.settle()
         self.assertEqual([self.server.acked(n) for n in (2, 3)], [30, -1])
 
+    def test_reportBeyondSent(self) -> None:
+        """A report counts up to what was sent on its connection."""
+        slave = self.slave(17)
+        end = self.log.published_position
+        self.tell(slave, 1 << 62)
+        self.assertEqual((self.only().acked, self.server.acked(2)), (end, end))
+        self.log.put(b"not sent yet")
+        self.assertEqual(self.server.acked(2), end)
+
     def test_none(self) -> None:
         """Without slaves there is no second copy."""
         self.assertEqual(self.server.acked(2), -1)
