@@ -8,6 +8,8 @@ import urllib.request
 from typing import Final, final
 from urllib.error import HTTPError
 
+from rocketbroker.config.machine import ipv4_addresses, ipv6_addresses
+
 #: An address server that is slower is asked again later.
 FETCH_SECONDS: Final = 5.0
 
@@ -20,6 +22,10 @@ class AddressLookup:
         """I{Blocking.} The addresses of a host; OSError if it is not known."""
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         return sorted({str(address[0]) for *_, address in found})
+
+    def own(self) -> list[str]:
+        """The addresses of this machine."""
+        return [*ipv4_addresses(), *ipv6_addresses()]
 
     def fetch(self, url: str, max_bytes: int) -> str:
         """I{Blocking.} The text of a page; OSError if there is none."""

@@ -16,6 +16,9 @@ _ELSEWHERE: Final = ("192.0.2.1", 9)
 #: the address comes out, 4 bytes from the 20th on.
 _GET_ADDRESS: Final = 0x8915
 
+#: Linux: a line for each IPv6 address, which stands first, as 32 hexadecimal digits.
+_IPV6_ADDRESSES: Final = "/proc/net/if_inet6"
+
 
 def host_name() -> str:
     """The name of this machine, as a broker is called that was given no name."""
@@ -50,6 +53,17 @@ def ipv4_addresses() -> list[str]:
                 continue
             found.append(socket.inet_ntoa(got[20:24]))
     return found
+
+
+def ipv6_addresses() -> list[str]:
+    """The IPv6 addresses of this machine; none where the system does not list them as
+    Linux does."""
+    try:
+        with open(_IPV6_ADDRESSES) as lines:
+            packed = [bytes.fromhex(line.split()[0]) for line in lines]
+    except OSError:
+        return []
+    return [socket.inet_ntop(socket.AF_INET6, each) for each in packed]
 
 
 def processors() -> int:

@@ -33,6 +33,10 @@ class AddressLookupTests(SynchronousTestCase):
         self.assertIn("127.0.0.1", lookup.resolve("localhost"))
         self.assertRaises(OSError, lookup.resolve, "nobody.invalid")
 
+    def test_own(self) -> None:
+        """This machine has a loopback address at least."""
+        self.assertIn("127.0.0.1", AddressLookup().own())
+
     def test_fetch(self) -> None:
         """The text of a page, as far as it is wanted; without a page an error."""
         server = HTTPServer(("127.0.0.1", 0), Page)

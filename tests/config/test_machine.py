@@ -23,6 +23,11 @@ class MachineTests(SynchronousTestCase):
         for text in machine.ipv4_addresses():
             ipaddress.IPv4Address(text)
 
+    def test_ipv6(self) -> None:
+        """So is each IPv6 address, where there are any."""
+        for text in machine.ipv6_addresses():
+            ipaddress.IPv6Address(text)
+
     def test_name(self) -> None:
         """There is a host name."""
         self.assertNotEqual(machine.host_name(), "")
