@@ -116,9 +116,38 @@ class NoLookup:
         """Nobody is known."""
         raise OSError(f"{host} is not known")
 
+    def own(self) -> list[str]:
+        """This machine has no address but loopback."""
+        return []
+
     def fetch(self, url: str, max_bytes: int) -> str:
         """There is no page."""
         raise OSError(f"{url} does not answer")
+
+
+class Known:
+    """DNS and pages, as a test sets them."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, list[str]] = {}
+        self.pages: dict[str, str] = {}
+        self.addresses: list[str] = []
+
+    def own(self) -> list[str]:
+        """The addresses of this machine."""
+        return self.addresses
+
+    def resolve(self, host: str) -> list[str]:
+        """The addresses of a host."""
+        if host not in self.hosts:
+            raise OSError(f"{host} is not known")
+        return self.hosts[host]
+
+    def fetch(self, url: str, max_bytes: int) -> str:
+        """The text of a page."""
+        if url not in self.pages:
+            raise OSError(f"{url} does not answer")
+        return self.pages[url][:max_bytes]
 
 
 class Rig:

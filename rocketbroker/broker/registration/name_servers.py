@@ -21,23 +21,22 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.registration.known_hosts import HostLookup, KnownHosts
 from rocketbroker.broker.services import NAME_SERVERS, Services
 from rocketbroker.config.addresses import addresses
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import split_address
+from rocketbroker.remoting.interfaces import IConnection
 
 #: So much of an address server's page is read: more than a thousand addresses.
 MAX_PAGE_BYTES: Final = 64 * 1024
 
+#: What stands behind the address in a connection's C{peer_host}.
+PORT_BYTES: Final = 4
 
-class Lookup(Protocol):
-    """Finds addresses; both calls block."""
 
-    def resolve(self, host: str) -> list[str]:
-        """The addresses of a host, as DNS and the machine know them.
-
-        @raise OSError: it is not known.
-        """
+class Lookup(HostLookup, Protocol):
+    """Finds addresses and pages; all calls block."""
 
     def fetch(self, url: str, max_bytes: int) -> str:
         """The text of a page.
@@ -51,6 +50,7 @@ class NameServers:
     """The name servers of one broker.
 
     @ivar current: their addresses now; none: nobody is told of this broker.
+    @ivar hosts: the addresses of their names, as of others' names.
     """
 
     _log = Logger()
@@ -64,6 +64,7 @@ class NameServers:
     ) -> None:
         broker = settings.broker
         self.current = settings.name_servers
+        self.hosts = KnownHosts(lookup, in_thread)
         self._find: Callable[[], tuple[str, ...]] | None = None
         if self.current and broker.fetch_name_srv_addr_by_dns_lookup:
             self._find = partial(from_dns, lookup, self.current)
@@ -77,6 +78,10 @@ class NameServers:
     def is_needed(self) -> bool:
         """Whether there are name servers, or will be."""
         return bool(self.current) or self._find is not None
+
+    def is_one(self, connection: IConnection) -> bool:
+        """Whether a connection comes from the host of a name server."""
+        return self.hosts.is_of(connection.peer_host[:-PORT_BYTES], self.current)
 
     def watch(self, changed: Callable[[], object]) -> None:
         """Call C{changed} after each change."""

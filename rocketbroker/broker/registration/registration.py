@@ -44,6 +44,7 @@ from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.services import REGISTRATION, Services
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
 from rocketbroker.wire.frames import MAX_BYTES
@@ -71,6 +72,7 @@ class Registration:
     @ivar unreachable: the name servers whose last registration failed.
     @ivar masters: where the master of a slave is.
     @ivar members: who shares this broker's name.
+    @ivar refusals: logs what nobody of that name may ask.
     """
 
     _log = Logger()
@@ -89,7 +91,10 @@ class Registration:
         self.failures = 0
         self.unreachable: set[str] = set()
         self.masters = Masters(name_servers)
-        self.members = MemberGroup(calls, name_servers, topics, options.broker_id)
+        self.refusals = RefusalLog(clock.seconds)
+        self.members = MemberGroup(
+            calls, name_servers, topics, options.broker_id, self.refusals
+        )
         self._clock = clock
         self._calls = calls
         self._name_servers = name_servers

@@ -17,29 +17,9 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from tests.broker.callers import Caller
-from tests.broker.rig import NoLookup
+from tests.broker.rig import Known, NoLookup
 
 PAGE = "http://here:8080/rocketmq/nsaddr"
-
-
-class Known:
-    """DNS and pages, as a test sets them."""
-
-    def __init__(self) -> None:
-        self.hosts: dict[str, list[str]] = {}
-        self.pages: dict[str, str] = {}
-
-    def resolve(self, host: str) -> list[str]:
-        """The addresses of a host."""
-        if host not in self.hosts:
-            raise OSError(f"{host} is not known")
-        return self.hosts[host]
-
-    def fetch(self, url: str, max_bytes: int) -> str:
-        """The text of a page."""
-        if url not in self.pages:
-            raise OSError(f"{url} does not answer")
-        return self.pages[url][:max_bytes]
 
 
 class NameServersTests(SynchronousTestCase):
