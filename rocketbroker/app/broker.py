@@ -46,6 +46,7 @@ from rocketbroker.remoting.hub import Hub, hub_of
 from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.turns import Turns
+from rocketbroker.replication.interfaces import Membership
 from rocketbroker.replication.master import ReplicaServer
 from rocketbroker.replication.slave import MasterLink
 from rocketbroker.store.interfaces import IStore
@@ -327,10 +328,13 @@ class BrokerService(LoggedService):
         sharing = self.store.sharing
         return Approvals(self._reactor, hub, self.broker, sharing, self._store_host)
 
-    def _replica_server(self, store: IStore, in_thread: InThread) -> ReplicaServer:
+    def _replica_server(
+        self, store: IStore, in_thread: InThread, membership: Membership
+    ) -> ReplicaServer:
         options, host = self.settings.store, self.settings.server.bind_address
-        reactor = self._reactor
-        return ReplicaServer(reactor, store, options, in_thread, wall_ms, host)
+        return ReplicaServer(
+            self._reactor, store, options, in_thread, wall_ms, membership, host
+        )
 
     def _master_link(self, store: IStore, in_thread: InThread) -> MasterLink:
         return MasterLink(self._reactor, store, self.settings.store, wall_ms)

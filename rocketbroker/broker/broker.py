@@ -38,6 +38,7 @@ from rocketbroker.broker.services import (
     HELD_PULLS,
     MASTERS_END,
     NOTICES,
+    REPLICA_HOSTS,
     SAMPLES,
     SAVE_COUNTERS,
     SAVE_DELAYS,
@@ -195,6 +196,7 @@ class Broker(Parts):
         """
         for table in self._tables:
             table.load()
+        self.membership.load()
         self.store.know_topics(self.topics.is_batch)
         self.store.open()
         if self.settings.broker.enable_calc_filter_bit_map:
@@ -247,6 +249,7 @@ class Broker(Parts):
         begin(DISPATCH_BEHIND, self.watermarks.look_behind)
         begin(SAMPLES, self.statistics.look)
         begin(MASTERS_END, self.slave_progress.look)
+        begin(REPLICA_HOSTS, self.membership.look)
         begin(CLEAN_MAPPINGS, self.mapping_cleanup.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.group_roles.start().addCallback(lambda _: self._ready())
@@ -330,6 +333,7 @@ class Broker(Parts):
         left = self.group_roles.stop()
         self.services.stop()
         self.metadata_sync.stop()
+        self.membership.stop()
         for step in (
             lambda: left,
             self.registration.stop,

@@ -16,7 +16,11 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.interfaces import IResponderTable, ITurns
 from rocketbroker.remoting.slices import Slices
-from rocketbroker.replication.interfaces import IMasterLink, IReplicaServer
+from rocketbroker.replication.interfaces import (
+    IMasterLink,
+    IReplicaServer,
+    Membership,
+)
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin
 
@@ -39,8 +43,8 @@ class Server(Protocol):
 
 
 #: Make the two sides of replication for a store, which is not open yet; what blocks is
-#: to run in such threads.
-MakeReplicaServer: TypeAlias = Callable[[IStore, InThread], IReplicaServer]
+#: to run in such threads. The master's side is told who is a slave.
+MakeReplicaServer: TypeAlias = Callable[[IStore, InThread, Membership], IReplicaServer]
 MakeMasterLink: TypeAlias = Callable[[IStore, InThread], IMasterLink]
 
 

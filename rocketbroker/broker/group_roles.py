@@ -78,7 +78,8 @@ class GroupRoles:
                 reverse = ReverseSync(
                     env.client, parts.offsets, take_delays, take_timers
                 )
-                way = MasterWay(self.exchange, parts.replica_server, reverse)
+                hosts = parts.name_servers.hosts
+                way = MasterWay(self.exchange, parts.replica_server, reverse, hosts)
             self.pre_online = PreOnline(
                 parts.registration.members,
                 settings.broker.broker_id,

@@ -33,6 +33,7 @@ from rocketbroker.broker.pull.long_polling import LongPolling
 from rocketbroker.broker.pull.pull import Pulling
 from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.pull.slow_groups import SlowGroups
+from rocketbroker.broker.registration.membership import FILE, Membership
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.registration.registration import Registration
@@ -66,6 +67,7 @@ class Parts:
 
     @ivar address: where clients reach the main port.
     @ivar services: the work that is done again and again.
+    @ivar membership: says who is a slave of this broker, and who its master.
     @ivar replica_server: sends the log to slaves.
     @ivar master_link: gets it from the master.
     @ivar slices: does long work in bounded slices.
@@ -91,10 +93,12 @@ class Parts:
         self.files: list[JsonTable] = []
         self.waiting_requests: dict[RequestCode, WaitingRequests] = {}
         self.administrators = self._waiting(RequestCode.GET_BROKER_RUNTIME_INFO)
-        self.replica_server = env.replica_server(self.store, env.in_thread)
-        self.master_link = env.master_link(self.store, env.in_thread)
         self._make_tables()
         self._make_registration()
+        self.replica_server = env.replica_server(
+            self.store, env.in_thread, self.membership
+        )
+        self.master_link = env.master_link(self.store, env.in_thread)
         self._make_registries()
         self._make_data_path()
         self._make_replies()
@@ -123,6 +127,7 @@ class Parts:
             self.assignment,
             self.name_server_api,
             self.registration,
+            self.membership,
             self.group_commit,
             self.scheduler,
             self.services,
@@ -474,6 +479,14 @@ class Parts:
             self.topics,
             self.mappings,
             self.services,
+        )
+        self.membership = Membership(
+            env.clock,
+            settings,
+            self.registration.members,
+            self.registration.masters,
+            self.name_servers,
+            self._file(FILE),
         )
 
     def responders(self) -> list[Part]:

@@ -280,6 +280,12 @@ CLEAN_MAPPINGS: Final = Service(
 
 # Masters and slaves.
 
+REPLICA_HOSTS: Final = Service(
+    "look at who belongs to the group",
+    "only copies of slaves count that name servers know",
+    lambda s: clamped(s.broker.register_name_server_period / 1000),
+    always(1),
+)
 METADATA_SYNC: Final = Service(
     "copy of the master's tables",
     "a slave can serve clients when its master is gone",

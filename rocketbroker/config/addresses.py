@@ -1,14 +1,19 @@
 # -*- test-case-name: tests.config.test_addresses -*-
-"""Addresses in settings: those of name servers, and the one that clients are told."""
+"""Addresses in settings: those of name servers, the one that clients are told, and
+those of trusted hosts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final, TypeAlias
 
 from rocketbroker.config.keyed import PORT
 from rocketbroker.errors import ConfigurationError
+
+#: Addresses that have their first bits in common; one address has all.
+Network: TypeAlias = IPv4Network | IPv6Network
 
 #: An address or a name. A comment behind the value is part of it in a properties file.
 _HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?\]")
@@ -38,6 +43,20 @@ def check_interface(text: str) -> None:
     """
     if text:
         check_host(text)
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """The entries of a list of addresses and networks: C{10.0.0.7;10.1.0.0/16;::1}.
+
+    @raise ValueError: what it must be instead.
+    """
+    try:
+        entries = (entry.strip().strip("[]") for entry in text.split(";"))
+        return tuple(ip_network(entry, strict=False) for entry in entries if entry)
+    except ValueError as error:
+        raise ValueError(
+            f"it must be addresses and networks, as in 10.0.0.7;10.1.0.0/16: {error}"
+        ) from error
 
 
 def addresses(text: str | None, source: str, key: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import ClassVar
 import attrs
 
 from rocketbroker.config import machine
+from rocketbroker.config.addresses import networks
 from rocketbroker.config.hours import parse_hours
 from rocketbroker.config.keyed import (
     INT,
@@ -92,6 +93,7 @@ class StoreOptions(KeyedOptions):
     CHECKS: ClassVar = {
         "message_delay_level": parse_levels,
         "delete_when": parse_hours,
+        "ha_trusted_addresses": networks,
     }
     ABOUT: ClassVar = {
         "store_path_root_dir": "the directory of the store",
@@ -148,6 +150,11 @@ class StoreOptions(KeyedOptions):
         "ha_send_heartbeat_interval": "a silent side of replication says that it lives",
         "ha_housekeeping_interval": "a side that was silent for so long is gone",
         "ha_transfer_batch_size": "how much of the log a frame to slaves holds",
+        "ha_trusted_addresses": "hosts and networks whose connections to haListenPort "
+        "count as copies, as in 10.0.0.7;10.1.0.0/16, beside those of slaves that name "
+        "servers know (ours)",
+        "ha_serve_strangers": "send the log to other hosts, too; their copies do not "
+        "count (ours)",
         "ha_max_gap_not_in_sync": "so far behind a slave is no longer in sync",
         "ha_flow_control_enable": "slaves are sent no more than "
         "maxHaTransferByteInSecond",
@@ -345,6 +352,8 @@ class StoreOptions(KeyedOptions):
     ha_housekeeping_interval: int = 20000
     ha_transfer_batch_size: int = 32768
     ha_master_address: str | None = None
+    ha_trusted_addresses: str = running("")
+    ha_serve_strangers: bool = running(True)
     ha_max_gap_not_in_sync: int = 268435456
     broker_role: str = "ASYNC_MASTER"
     flush_disk_type: str = "ASYNC_FLUSH"

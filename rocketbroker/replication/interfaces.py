@@ -41,6 +41,24 @@ class ReplicatedStore(Protocol):
         """The log as bytes."""
 
 
+class Membership(Protocol):
+    """Says whose connections are slaves'."""
+
+    @property
+    def serves_strangers(self) -> bool:
+        """Whether others are sent the log, too; they count for nothing."""
+
+    def is_slave(self, host: str, /) -> bool:
+        """Whether a connection from C{host} is a slave's."""
+
+    def look_soon(self) -> None:
+        """There is a connection that is no slave's: it may be known by now."""
+
+    def watch(self, changed: Callable[[bool], object], /) -> None:
+        """Call C{changed} when the answers may be others; with L{True} if settings are
+        others, so that a slave may be none any more."""
+
+
 class IReplica(Interface):
     """A slave that is connected to this master."""
 
@@ -66,6 +84,9 @@ class IReplicaServer(Interface):
     """
 
     replicas: Sequence[IReplica] = Attribute("The slaves that are connected now.")
+    strangers: Sequence[str] = Attribute(
+        "The addresses of connections that count for nothing."
+    )
 
     def listen(port: int) -> int:
         """Accept slaves from now on; the port.

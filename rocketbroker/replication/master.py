@@ -11,6 +11,13 @@ Each slave is served for itself, from the position that its first report asks fo
   - One whose position is not in this log gets heartbeats, as RocketMQ has it; what is
     wrong is in its C{problem} and in the log, and it counts as no copy.
 
+Anybody can connect, and report what he likes. So a report counts up to what was sent on
+that connection, and only one of a slave does: L{interfaces.Membership
+<rocketbroker.replication.interfaces.Membership>} says which connections are slaves'. A
+stranger is sent the log and counts for nothing, or is sent nothing and let go after
+some seconds, in which he may turn out to be a slave that has just started. A slave's
+connection stays one until it ends, even if name servers forget the slave meanwhile.
+
 C{docs/facts/ha.md} 3 and 6.
 """
 
@@ -38,10 +45,12 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.addresses import address_text
 from rocketbroker.remoting.listener import cannot_listen
 from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.replication.interfaces import (
     InThread,
     IReplica,
     IReplicaServer,
+    Membership,
     ReplicatedStore,
 )
 from rocketbroker.replication.outlet import Outlet
@@ -59,11 +68,16 @@ WARM_BYTES: Final = 4 << 20
 #: How often each slave is looked at, at the least; RocketMQ does it as often.
 LOOK_SECONDS: Final = 1.0
 
+#: With haServeStrangers=false, for how long one may be connected that is not known yet.
+STRANGER_SECONDS: Final = 10.0
+
 
 @final
 class Replica(Protocol):
-    """A slave that is connected.
+    """A slave that is connected, or a stranger.
 
+    @ivar host: where it is.
+    @ivar is_slave: whether it is a slave.
     @ivar problem: a sentence on why it is sent nothing now; or empty.
     @ivar is_ahead: whether its log was longer than this one when it came.
     """
@@ -71,7 +85,8 @@ class Replica(Protocol):
     _log: ClassVar[Logger] = Logger()
 
     def __init__(self, server: ReplicaServer) -> None:
-        self.address = ""
+        self.address = self.host = ""
+        self.is_slave = False
         self.acked = -1
         self.sent = -1
         self.problem = ""
@@ -85,6 +100,8 @@ class Replica(Protocol):
         self._wrote_at = server.clock.seconds()
         self._is_reading = False
         self._is_gone = False
+        self._is_served = False
+        self._unserved = 0.0
         self._held: IDelayedCall | None = None
         self._had_all_ms = 0
         self._mark: tuple[int, int] | None = None
@@ -124,6 +141,7 @@ class Replica(Protocol):
         transport = cast(ITCPTransport, self.transport)
         transport.setTcpNoDelay(True)
         peer = transport.getPeer()
+        self.host = peer.host
         self.address = address_text(peer.host, peer.port)
         self._outlet = Outlet(transport, self.push)
         self._server.joined(self)
@@ -152,12 +170,25 @@ class Replica(Protocol):
         if self._held is not None:
             self._held.cancel()
             self._held = None
-        self._log.info(
-            "The slave {address} has gone; it had the log up to {acked}.",
-            address=self.address,
-            acked=self.acked,
-        )
+        if self.is_slave:
+            self._log.info(
+                "The slave {address} has gone; it had the log up to {acked}.",
+                address=self.address,
+                acked=self.acked,
+            )
         self._server.left(self)
+
+    def admit(self, is_slave: bool, is_served: bool) -> None:
+        """Whether it is a slave, and is sent the log, has been found out."""
+        if is_slave and not self.is_slave and self.sent >= 0:
+            self._log.info(
+                "{address}, which is sent the log, is a slave.", address=self.address
+            )
+        self.is_slave = is_slave
+        if is_served and not self._is_served:
+            self._is_served = True
+            self.push()
+        self._is_served = is_served
 
     # Sending.
 
@@ -169,11 +200,13 @@ class Replica(Protocol):
             size = server.options.mapped_file_size_commit_log
             position = end - end % size
         self.sent = position
-        self._log.info(
-            "The slave {address} is connected; it is sent the log from {position} on.",
-            address=self.address,
-            position=position,
-        )
+        if self.is_slave:
+            self._log.info(
+                "The slave {address} is connected; it is sent the log from {position} "
+                "on.",
+                address=self.address,
+                position=position,
+            )
         if position > end:
             self.is_ahead = True
             self._cannot(
@@ -186,7 +219,7 @@ class Replica(Protocol):
     def _cannot(self, problem: str) -> None:
         """It is sent nothing for now; the log has it once."""
         self.problem = problem
-        if problem != self._logged:
+        if problem != self._logged and self.is_slave:
             self._logged = problem
             self._log.warn("{problem}", problem=problem)
 
@@ -194,6 +227,8 @@ class Replica(Protocol):
         """Send it some of what it lacks, if it takes something now."""
         at, outlet = self.sent, self._outlet
         if at < 0 or outlet.is_busy or self._is_reading or self.problem:
+            return
+        if not self._is_served:
             return
         server = self._server
         store = server.store
@@ -267,8 +302,14 @@ class Replica(Protocol):
         server, options = self._server, self._server.options
         self._silent += seconds
         if self._silent > options.ha_housekeeping_interval / 1000:
-            self._log.warn("The slave {address} is silent.", address=self.address)
+            if self.is_slave:
+                self._log.warn("The slave {address} is silent.", address=self.address)
             cast(ITCPTransport, self.transport).abortConnection()
+            return
+        if not self._is_served:
+            self._unserved += seconds
+            if self._unserved > STRANGER_SECONDS:
+                self.close()
             return
         if self.problem and not self.is_ahead:
             self.problem = ""
@@ -294,7 +335,8 @@ class Replica(Protocol):
 class ReplicaServer(ServerFactory):
     """The port of replication.
 
-    @ivar replicas: the slaves that are connected now.
+    @ivar connected: all that are connected now, strangers included.
+    @ivar replicas: those of them that are slaves.
     @ivar max_per_second: how many bytes a slave is sent in a second; 0: any number.
     """
 
@@ -307,12 +349,14 @@ class ReplicaServer(ServerFactory):
         options: StoreOptions,
         in_thread: InThread,
         wall_ms: Callable[[], int],
+        membership: Membership,
         interface: str = "",
     ) -> None:
         """
         @param reactor: listens, and tells the time.
         @param store: an open store, as soon as there is a slave.
         @param in_thread: runs calls that may wait for the disk.
+        @param membership: says who is a slave.
         @param interface: where to listen; empty for everywhere.
         """
         self.clock: IReactorTime = reactor
@@ -321,7 +365,11 @@ class ReplicaServer(ServerFactory):
         self.options = options
         self.in_thread = in_thread
         self.wall_ms = wall_ms
+        self.connected: list[Replica] = []
         self.replicas: list[Replica] = []
+        self._membership = membership
+        self._refusals = RefusalLog(self.clock.seconds)
+        membership.watch(self._recount)
         self.max_per_second = 0
         if options.ha_flow_control_enable:
             self.max_per_second = max(1, options.max_ha_transfer_byte_in_second)
@@ -350,18 +398,23 @@ class ReplicaServer(ServerFactory):
         address: Any = listening.getHost()
         return int(address.port)
 
+    @property
+    def strangers(self) -> list[str]:
+        """The addresses of connections that count for nothing."""
+        return [each.address for each in self.connected if not each.is_slave]
+
     def buildProtocol(self, addr: IAddress | None) -> Replica:
         """A slave has connected."""
         return Replica(self)
 
     def appended(self) -> None:
         """Something was published: send it in the reactor's next round."""
-        if self.replicas and self._pushing is None:
+        if self.connected and self._pushing is None:
             self._pushing = self.clock.callLater(0, self._push)
 
     def push(self) -> None:
         """Send all slaves some of what they lack, now: at the end of a turn."""
-        for each in self.replicas:
+        for each in self.connected:
             each.push()
 
     def watch(self, reported: Callable[[], None]) -> None:
@@ -388,7 +441,7 @@ class ReplicaServer(ServerFactory):
             self._pushing = None
         port, self._port = self._port, None
         closed = maybeDeferred(lambda: port and port.stopListening())
-        for each in list(self.replicas):
+        for each in list(self.connected):
             each.close()
         return closed.addCallback(lambda _: self._when_empty())
 
@@ -399,7 +452,7 @@ class ReplicaServer(ServerFactory):
         return done
 
     def _check_empty(self) -> None:
-        if not self.replicas:
+        if not self.connected:
             gone, self._gone = self._gone, []
             for done in gone:
                 done.callback(None)
@@ -410,14 +463,41 @@ class ReplicaServer(ServerFactory):
 
     def _look(self) -> None:
         seconds = self._watch.lap()
-        for each in list(self.replicas):
+        for each in list(self.connected):
             each.look(seconds)
+        if len(self.connected) > len(self.replicas):
+            self._membership.look_soon()
+
+    def _recount(self, anew: bool) -> None:
+        """The slaves may be others.
+
+        @param anew: whether one that was a slave may be none any more.
+        """
+        for each in self.connected:
+            is_slave = self._membership.is_slave(each.host)
+            self._admit(each, is_slave or (each.is_slave and not anew))
+        self.replicas = [each for each in self.connected if each.is_slave]
+        self.has_reported()
+
+    def _admit(self, replica: Replica, is_slave: bool) -> None:
+        replica.admit(is_slave, is_slave or self._membership.serves_strangers)
 
     # Called by replicas.
 
     def joined(self, replica: Replica) -> None:
         """It is connected."""
-        self.replicas.append(replica)
+        self.connected.append(replica)
+        is_slave = self._membership.is_slave(replica.host)
+        self._admit(replica, is_slave)
+        if is_slave:
+            self.replicas.append(replica)
+            return
+        self._refusals.say(
+            f"{replica.address} is connected to the port of replication and counts as "
+            "no copy: it is neither a slave that name servers know nor in "
+            "haTrustedAddresses, so far."
+        )
+        self._membership.look_soon()
 
     def has_reported(self) -> None:
         """A slave has reported."""
@@ -427,7 +507,9 @@ class ReplicaServer(ServerFactory):
 
     def left(self, replica: Replica) -> None:
         """It has gone."""
-        self.replicas.remove(replica)
+        self.connected.remove(replica)
+        if replica.is_slave:
+            self.replicas.remove(replica)
         self.has_reported()
         self._check_empty()
 

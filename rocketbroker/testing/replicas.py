@@ -48,6 +48,7 @@ class ScriptedReplicas:
         @param max_gap: haMaxGapNotInSync.
         """
         self.replicas: list[ScriptedReplica] = []
+        self.strangers: list[str] = []
         self.port: int | None = None
         self.notices = 0
         self._max_gap = max_gap
@@ -98,3 +99,42 @@ class ScriptedReplicas:
         """See L{IReplicaServer}."""
         self.replicas.clear()
         return succeed(None)
+
+
+@final
+class ScriptedMembership:
+    """Says of hosts whether they are slaves' as a test does; see
+    L{rocketbroker.replication.interfaces.Membership}.
+
+    @ivar looks: how often it was told of a stranger.
+    """
+
+    def __init__(self, *slaves: str) -> None:
+        """
+        @param slaves: the hosts of slaves.
+        """
+        self.serves_strangers = True
+        self.looks = 0
+        self._slaves = set(slaves)
+        self._watching: list[Callable[[bool], object]] = []
+
+    def become(self, *slaves: str, anew: bool = False) -> None:
+        """These are the hosts of slaves from now on.
+
+        @param anew: whether other settings say so.
+        """
+        self._slaves = set(slaves)
+        for changed in self._watching:
+            changed(anew)
+
+    def is_slave(self, host: str, /) -> bool:
+        """Whether it is one of them."""
+        return host in self._slaves
+
+    def look_soon(self) -> None:
+        """There is a stranger."""
+        self.looks += 1
+
+    def watch(self, changed: Callable[[bool], object], /) -> None:
+        """Tell C{changed} of other hosts."""
+        self._watching.append(changed)

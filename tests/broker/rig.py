@@ -205,7 +205,7 @@ class Rig:
             Turns(),
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             [],
-            lambda store, in_thread: self.replicas,
+            lambda store, in_thread, membership: self.replicas,
             lambda store, in_thread: self.link,
         )
         broker = self.broker = Broker(environment, self.settings, PORT)

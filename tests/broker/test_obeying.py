@@ -32,6 +32,7 @@ OTHERS = {
     "defaultMessageRequestMode": "POP",
     "shortPollingTimeMills": "900",
     "deleteWhen": "05",
+    "haTrustedAddresses": "10.0.0.7;10.1.0.0/16",
     "totalReplicas": "3",
     "logicalDiskSpaceCleanForciblyThreshold": "0.7",
     # Below this no default of ours would be seen to matter.

@@ -108,7 +108,7 @@ class WeekCase(SynchronousTestCase):
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,
-            lambda store, in_thread: self.replicas,
+            lambda store, in_thread, membership: self.replicas,
             lambda store, in_thread: self.link,
         )
         broker = Broker(environment, parsed, self.port)

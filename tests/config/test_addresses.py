@@ -9,6 +9,7 @@ from rocketbroker.config.addresses import (
     advertised_address,
     check_host,
     check_interface,
+    networks,
 )
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
@@ -118,3 +119,29 @@ class AdvertisedTests(SynchronousTestCase):
         settings = BrokerSettings.from_properties({"brokerIP1": "b.example"})
         self.assertEqual(settings.broker.broker_ip1, "b.example")
         self.assertEqual(settings.address_reason, "brokerIP1")
+
+
+class NetworkTests(SynchronousTestCase):
+    """L{networks}."""
+
+    def test_good(self) -> None:
+        """Addresses and networks of both families; an address in a network stands for
+        the network."""
+        text = " 10.0.0.7; 10.1.2.3/16;;[fd00::1];fd00::/8 "
+        self.assertEqual(
+            [str(each) for each in networks(text)],
+            ["10.0.0.7/32", "10.1.0.0/16", "fd00::1/128", "fd00::/8"],
+        )
+        self.assertEqual(networks(""), ())
+
+    def test_bad(self) -> None:
+        """Names, ports and other separators are refused, with the key."""
+        for text in ("broker-a", "10.0.0.7:1", "10.0.0.7,10.0.0.8", "10.0.0.7/33"):
+            error = self.assertRaises(
+                ConfigurationError,
+                BrokerSettings.from_properties,
+                {"haTrustedAddresses": text},
+                "f",
+            )
+            self.assertIn("haTrustedAddresses", str(error))
+            self.assertIn("10.0.0.7;10.1.0.0/16", str(error))

@@ -77,7 +77,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
             turns,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             self.followers,
-            lambda store, in_thread: self.replicas,
+            lambda store, in_thread, membership: self.replicas,
             lambda store, in_thread: self.link,
         )
         self.broker = Broker(environment, parsed, 10911)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ClientFactory
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -12,6 +13,7 @@ from rocketbroker.errors import ConfigurationError
 from rocketbroker.replication.interfaces import IReplica, IReplicaServer
 from rocketbroker.replication.master import WARM_BYTES, Replica, ReplicaServer
 from rocketbroker.testing.network import MemoryNetwork
+from rocketbroker.testing.replicas import ScriptedMembership
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.hastream import frames, report
 from tests.replication.logs import SEGMENT, MemoryLog, Peer
@@ -37,6 +39,7 @@ class MasterCase(SynchronousTestCase):
         self.threads = Threads()
         self.log = MemoryLog(b"first", b"second")
         self.reports = 0
+        self.membership = ScriptedMembership("127.0.0.1")
         self.serve()
 
     def serve(self, **changes: object) -> None:
@@ -52,6 +55,7 @@ class MasterCase(SynchronousTestCase):
             StoreOptions(**given),  # type: ignore[arg-type]  # tests name real ones
             self.threads,
             lambda: int(self.network.seconds() * 1000),
+            self.membership,
         )
         self.server.watch(self.reported)
         self.server.listen(PORT)
@@ -403,6 +407,83 @@ class AckTests(MasterCase):
         self.assertEqual(self.only().caught_up_ms, 3000)
 
 
+class StrangerTests(MasterCase):
+    """Connections from hosts that are no slave's."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.membership.become()
+
+    def test_countsForNothing(self) -> None:
+        """A stranger is sent the log, and is no copy, not in sync and no slave."""
+        stranger = self.slave(17)
+        self.tell(stranger, 35)
+        sent = frames(17, self.log.data[17:35], 32768)
+        self.assertEqual(stranger.heard, sent)
+        self.assertEqual(self.server.acked(2), -1)
+        self.assertEqual(self.server.in_sync(35), 1)
+        self.assertEqual(self.server.replicas, [])
+        self.assertEqual(len(self.server.strangers), 1)
+
+    def test_becomesSlave(self) -> None:
+        """One that turns out to be a slave counts from then on, with all that it has
+        reported; until then it is asked again and again who it is."""
+        slave = self.slave(17)
+        self.tell(slave, 35)
+        self.assertEqual(self.membership.looks, 1)
+        self.network.pump([1, 1])
+        self.assertEqual(self.membership.looks, 3)
+        reports = self.reports
+        self.membership.become("127.0.0.1")
+        self.assertEqual(self.reports, reports + 1)
+        self.assertEqual((self.server.acked(2), self.server.strangers), (35, []))
+        self.network.pump([1, 1])
+        self.assertEqual(self.membership.looks, 3)
+
+    def test_forgottenSlave(self) -> None:
+        """A slave that name servers forget while it is connected stays a slave; one
+        that settings do not trust any more is a stranger."""
+        self.membership.become("127.0.0.1")
+        slave = self.slave(17)
+        self.tell(slave, 35)
+        self.membership.become()
+        self.assertEqual(self.server.acked(2), 35)
+        self.membership.become(anew=True)
+        self.assertEqual((self.server.acked(2), self.server.replicas), (-1, []))
+
+    def test_notServed(self) -> None:
+        """With haServeStrangers=false a stranger is sent nothing, and is let go after
+        ten seconds."""
+        self.membership.serves_strangers = False
+        stranger = self.slave(17)
+        self.network.pump([1] * 10)
+        self.assertEqual((stranger.heard, stranger.is_gone), (b"", False))
+        self.network.pump([1, 0])
+        self.assertTrue(stranger.is_gone)
+        self.assertEqual((stranger.heard, self.server.strangers), (b"", []))
+
+    def test_notServedBefore(self) -> None:
+        """A slave that connects before it is known is served as soon as it is."""
+        self.membership.serves_strangers = False
+        slave = self.slave(17)
+        self.membership.become("127.0.0.1")
+        self.network.settle()
+        self.assertEqual(slave.heard, frames(17, self.log.data[17:], 32768))
+        self.network.pump([1] * 11)
+        self.assertFalse(slave.is_gone)
+
+    def test_logLines(self) -> None:
+        """Strangers have at most one line of the log in a second."""
+        with capturedLogs() as events:
+            for _ in range(5):
+                stranger = self.slave(60)
+                assert stranger.transport is not None
+                stranger.transport.loseConnection()
+                self.network.settle()
+        (line,) = map(formatEvent, events)
+        self.assertIn("counts as no copy", line)
+
+
 class PortTests(MasterCase):
     """Listening, and its end."""
 
@@ -415,7 +496,12 @@ class PortTests(MasterCase):
         """A negative port is any, as 0 is."""
         for port in (0, -1):
             server = ReplicaServer(
-                self.network, self.log, StoreOptions(), self.threads, lambda: 0
+                self.network,
+                self.log,
+                StoreOptions(),
+                self.threads,
+                lambda: 0,
+                self.membership,
             )
             self.assertGreater(server.listen(port), 0)
             self.successResultOf(server.stop())

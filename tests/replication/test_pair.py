@@ -11,6 +11,7 @@ from rocketbroker.replication.slave import MasterLink
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.network import MemoryNetwork
+from rocketbroker.testing.replicas import ScriptedMembership
 from rocketbroker.testing.threads import at_once
 from tests.store.stores import SEGMENT, bodies, opened, options, put
 
@@ -43,7 +44,12 @@ class PairTests(SynchronousTestCase):
     def serve(self) -> None:
         """Listen for slaves."""
         self.server = ReplicaServer(
-            self.network, self.master, options(), at_once, lambda: 0
+            self.network,
+            self.master,
+            options(),
+            at_once,
+            lambda: 0,
+            ScriptedMembership("127.0.0.1"),
         )
         self.server.listen(PORT)
 

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.replication.interfaces import IReplica, IReplicaServer
-from rocketbroker.testing.replicas import ScriptedReplicas
+from rocketbroker.testing.replicas import ScriptedMembership, ScriptedReplicas
 
 
 class ReplicasTests(SynchronousTestCase):
@@ -49,3 +49,20 @@ class ReplicasTests(SynchronousTestCase):
         replicas.report(1)
         self.successResultOf(replicas.stop())
         self.assertEqual((replicas.notices, list(replicas.replicas)), (1, []))
+
+
+class MembershipTests(SynchronousTestCase):
+    """Who is a slave's host is what a test says."""
+
+    def test_hosts(self) -> None:
+        """A change is told, and whether settings have led to it."""
+        membership = ScriptedMembership("10.0.0.1")
+        heard: list[bool] = []
+        membership.watch(heard.append)
+        self.assertTrue(membership.is_slave("10.0.0.1"))
+        membership.become("10.0.0.2")
+        membership.become(anew=True)
+        self.assertFalse(membership.is_slave("10.0.0.1"))
+        self.assertEqual(heard, [False, True])
+        membership.look_soon()
+        self.assertEqual(membership.looks, 1)

@@ -114,7 +114,7 @@ class SendRig:
             self.hub,
             UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
             [],
-            lambda store, in_thread: ScriptedReplicas(),
+            lambda store, in_thread, membership: ScriptedReplicas(),
             lambda store, in_thread: ScriptedLink(),
         )
         self.broker = Broker(environment, parsed, 10911)

@@ -30,10 +30,11 @@ class Masters:
     """The masters that the name servers know.
 
     @ivar current: the one that is believed.
+    @ivar last: the one that was believed last, if there is none now.
     """
 
     def __init__(self, name_servers: NameServers) -> None:
-        self.current = Master()
+        self.current = self.last = Master()
         self._name_servers = name_servers
         self._known: dict[str, Master] = {}
         self._said = Master()
@@ -58,6 +59,8 @@ class Masters:
         known = [self._known.get(each) for each in self._name_servers.current]
         current = next((each for each in known if each and each.ha_address), self._said)
         before, self.current = self.current, current
+        if current.ha_address:
+            self.last = current
         if current != before:
             for found in self._found:
                 found(current)

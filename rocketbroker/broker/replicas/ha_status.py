@@ -11,6 +11,7 @@ the master started. Request 908 sets it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from rocketbroker.broker.json_bodies import with_body
@@ -120,8 +121,21 @@ class HaStatus:
                 found.append(
                     f"Sends wait for {wanted} copies (inSyncReplicas), and only "
                     f"{there} of them, this broker's included, can be made now."
+                    f"{uncounted(self._server.strangers)}"
                 )
         return found
+
+
+def uncounted(strangers: Sequence[str]) -> str:
+    """What to add where copies are missing, and there are connections that count for
+    none."""
+    if not strangers:
+        return ""
+    return (
+        f" Connections that do not count: {len(strangers)}, as of {strangers[0]}; they "
+        "are of no slave that name servers know. If one is a slave's, name its host in "
+        "haTrustedAddresses."
+    )
 
 
 def connection_info(replica: IReplica, end: int) -> HAConnectionRuntimeInfo:

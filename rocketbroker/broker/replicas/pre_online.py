@@ -22,16 +22,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, final
 
-from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.registration.known_hosts import KnownHosts, host_of, packed
 from rocketbroker.broker.registration.member_group import MASTER_ID, MemberGroup
 from rocketbroker.broker.replicas.acting_master import Following
 from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.errors import RocketbrokerError
-from rocketbroker.remoting.addresses import split_address
+from rocketbroker.remoting.addresses import packed_address
 from rocketbroker.replication.interfaces import IReplicaServer
 
 #: The state of a slave's link when it follows its master.
@@ -108,11 +108,16 @@ class MasterWay:
     """What a master does first."""
 
     def __init__(
-        self, exchange: HAExchange, replicas: IReplicaServer, reverse: ReverseSync
+        self,
+        exchange: HAExchange,
+        replicas: IReplicaServer,
+        reverse: ReverseSync,
+        hosts: KnownHosts,
     ) -> None:
         self._exchange = exchange
         self._replicas = replicas
         self._reverse = reverse
+        self._hosts = hosts
         self._done: set[str] = set()
 
     async def go(self, others: Mapping[int, str]) -> str:
@@ -138,11 +143,11 @@ class MasterWay:
         As in RocketMQ, only the host is compared; one that has a name and no number may
         be any.
         """
-        host, _ = split_address(address)
-        hosts = {split_address(each.address)[0] for each in self._replicas.replicas}
-        if isIPAddress(host) or isIPv6Address(host):
-            return host in hosts
-        return bool(hosts)
+        replicas = self._replicas.replicas
+        if packed(host_of(address)) is None:
+            return bool(replicas)
+        hosts = (packed_address(host_of(each.address)) for each in replicas)
+        return any(self._hosts.is_of(host, (address,)) for host in hosts)
 
 
 @final

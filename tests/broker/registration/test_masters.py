@@ -42,6 +42,12 @@ class MastersTests(SynchronousTestCase):
         self.masters.note("a:1", Master())
         self.assertEqual(self.found, [FIRST, Master()])
 
+    def test_last(self) -> None:
+        """The last master that was known is remembered when there is none."""
+        self.masters.note("a:1", FIRST)
+        self.masters.say(Master())
+        self.assertEqual((self.masters.current, self.masters.last), (Master(), FIRST))
+
     def test_otherServers(self) -> None:
         """What name servers have said that are none any more does not count."""
         self.masters.note("c:1", FIRST)

@@ -177,6 +177,15 @@ class HealthTests(SynchronousTestCase):
         rig.replicas.report(0)
         self.assertEqual(rig.broker.ha_status.problems(options), [])
 
+    def test_missingAndStrangers(self) -> None:
+        """Where copies are missing, connections that do not count are told of."""
+        rig = self.broker()
+        rig.replicas.strangers = ["10.0.0.7:50000", "10.0.0.8:50000"]
+        options = StoreOptions(broker_role="SYNC_MASTER", in_sync_replicas=2)
+        (problem,) = rig.broker.ha_status.problems(options)
+        self.assertIn("do not count: 2, as of 10.0.0.7:50000", problem)
+        self.assertIn("haTrustedAddresses", problem)
+
     def test_notSent(self) -> None:
         """A slave that cannot be sent the log is one in any case."""
         rig = self.broker()

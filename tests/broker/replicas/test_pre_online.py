@@ -8,6 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.registration.known_hosts import KnownHosts
 from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.replicas.pre_online import (
     MasterWay,
@@ -20,9 +21,10 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.testing.replicas import ScriptedReplicas
+from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.fastjson import dumps
 from tests.broker.callers import Call, Caller
-from tests.broker.rig import Rig, logged, settings_of
+from tests.broker.rig import NoLookup, Rig, logged, settings_of
 
 OWN = HAInfo("10.0.0.1:10911", "10.0.0.1:10912", 77)
 TABLE = b'{"offsetTable":{}}'
@@ -68,7 +70,8 @@ class PreOnlineCase(SynchronousTestCase):
         reverse = ReverseSync(
             self.caller, rig.offsets, self.delays.append, self.timers.append
         )
-        return MasterWay(self.exchange, self.replicas, reverse)
+        hosts = KnownHosts(NoLookup(), at_once)
+        return MasterWay(self.exchange, self.replicas, reverse, hosts)
 
     def get_online(self, least: int) -> Deferred[None]:
         """It is online."""
