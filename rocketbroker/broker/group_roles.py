@@ -59,7 +59,8 @@ class GroupRoles:
         self._is_slave = role_of(settings) is Role.SLAVE
         self._enabled = settings.broker.enable_slave_acting_master
         self._flush_offset = 0
-        self.exchange = HAExchange(env.client, self._own, self._told)
+        refusals = parts.registration.refusals
+        self.exchange = HAExchange(env.client, self._own, self._told, refusals)
         timers = parts.timers
         self._timers = TimerCheckpoint(timers.checkpoint, timers.counts.to_json)
         self.bridge = EscapeBridge(env.client, parts.routes, settings.broker)
@@ -223,9 +224,12 @@ class GroupRoles:
 
         Only its log is followed: its tables are old, and it has not taken over this
         slave's yet. They are copied when name servers know it.
+
+        @raise NoPermission: it is not the master of this slave.
         """
         if not self._is_slave:
             return None
+        self._parts.membership.check_master(info.ha_address or "")
         self._note_flush_offset(info)
         self._follow_log(info.ha_address)
         return None if self.acting is None else self.acting.pause()

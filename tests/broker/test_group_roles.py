@@ -181,6 +181,25 @@ class GroupRolesTests(WeekCase):
         bodies = [each.body for each in self.messages()]
         self.assertEqual(bodies, [b"zero", b"three"])
 
+    def test_slaveStartedMeanwhile(self) -> None:
+        """A slave that was started again while its master was away believes its master
+        that it comes back, as it is in its file, and nobody else."""
+        master, slave = self.pair()
+        address = master.name_server_api.ha_address
+        self.stop(master)
+        self.stop(slave)
+        slave = self.slave()
+        self.pass_by(2)
+        self.assertIs(slave.services.role, Role.ACTING_MASTER)
+        ext = {"masterHaAddress": "127.0.0.1:666", "masterAddress": "127.0.0.1:667"}
+        self.assertEqual(self.ask(906, ext, port=SLAVE).code, 16)
+        self.assertIs(slave.services.role, Role.ACTING_MASTER)
+        self.assertIsNone(self.slave_link.master)
+        self.master()
+        self.pass_by(2)
+        self.assertEqual(self.slave_link.master, address)
+        self.assertIs(slave.services.role, Role.SLAVE)
+
     def pop(self, port: int, **more: str) -> Command:
         """Group G pops from queue 0 for 20 seconds."""
         ext = {

@@ -59,6 +59,24 @@ class SlaveTests(WeekCase):
         self.pass_by(61)
         self.assertEqual((slave.state, slave.master), ("TRANSFER", before))
 
+    def test_strangerMaster(self) -> None:
+        """Whoever is not the master that name servers name is refused, and leads the
+        slave nowhere (906); nor does anybody else say whose id is the least (905)."""
+        self.running()
+        self.slave()
+        master = self.link.master
+        ext = {
+            "masterAddress": "127.0.0.1:10911",
+            "masterHaAddress": "127.0.0.1:666",
+            "masterFlushOffset": "0",
+        }
+        answer = self.ask(906, ext, port=10931)
+        self.assertEqual(answer.code, 16)
+        self.assertIn(f"{master}, and not 127.0.0.1:666", answer.remark or "")
+        self.assertEqual(self.link.master, master)
+        ext["masterHaAddress"] = master or ""
+        self.assertEqual(self.ask(906, ext, port=10931).code, 0)
+
     def test_given(self) -> None:
         """haMasterAddress, if it is long enough for an address, wins against what name
         servers say."""

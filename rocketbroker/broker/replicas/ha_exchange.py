@@ -2,6 +2,7 @@
 """Request 906, by which brokers of a group tell one another who is followed where.
 
 A master that starts tells each slave where it is; a slave that starts asks the master.
+A slave that is told of a master by a stranger refuses it.
 The position that goes with it (masterFlushOffset, the end of the master's log at its
 start) is kept by slaves with syncMasterFlushOffsetWhenStartup, and shown to operators;
 nothing is cut by it.
@@ -18,7 +19,9 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.errors import NoPermission
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.headers.namesrv import (
@@ -53,14 +56,17 @@ class HAExchange:
         client: Caller,
         own: Callable[[], HAInfo],
         told: Callable[[HAInfo], Deferred[None] | None],
+        refusals: RefusalLog,
     ) -> None:
         """
         @param own: what this broker says of itself; nothing if it is a slave.
-        @param told: a master says where it is; the answer waits for what it returns.
+        @param told: a master says where it is; the answer waits for what it returns. It
+            raises NoPermission if that is not the master of this broker.
         """
         self._client = client
         self._own = own
         self._told = told
+        self._refusals = refusals
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -88,13 +94,7 @@ class HAExchange:
         """Request 906."""
         header = ExchangeHAInfoRequestHeader.from_ext(request.ext)
         if header.master_ha_address:
-            told = self._told(
-                HAInfo(
-                    header.master_address or None,
-                    header.master_ha_address,
-                    header.master_flush_offset,
-                )
-            )
+            told = self._tell(connection, header)
             done = succeed(None) if told is None else told
             return done.addCallback(lambda _: response_to(request))
         own = self._own()
@@ -104,6 +104,26 @@ class HAExchange:
             master_address=own.address,
         )
         return response_to(request, ext=answer.to_ext())
+
+    def _tell(
+        self, connection: IConnection, header: ExchangeHAInfoRequestHeader
+    ) -> Deferred[None] | None:
+        """A master says where it is.
+
+        @raise NoPermission: it is not this broker's.
+        """
+        info = HAInfo(
+            header.master_address or None,
+            header.master_ha_address,
+            header.master_flush_offset,
+        )
+        try:
+            return self._told(info)
+        except NoPermission as error:
+            self._refusals.say(
+                f"Request 906 of {connection.peer} is refused: {error.remark}."
+            )
+            raise
 
 
 def info_in(answer: Command) -> HAInfo:

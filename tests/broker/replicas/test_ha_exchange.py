@@ -6,12 +6,13 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
-from rocketbroker.errors import SystemFailure
+from rocketbroker.errors import NoPermission, SystemFailure
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.command import Command
 from tests.broker.callers import Caller
-from tests.broker.rig import answered
+from tests.broker.rig import answered, logged
 
 MASTER = HAInfo("m:1", "m:2", 4096)
 EXT = {
@@ -30,10 +31,14 @@ class HAExchangeTests(SynchronousTestCase):
         self.own = HAInfo()
         self.heard: list[HAInfo] = []
         self.busy: Deferred[None] | None = None
-        self.exchange = HAExchange(self.caller, lambda: self.own, self.told)
+        self.refusal: NoPermission | None = None
+        refusals = RefusalLog(lambda: 0.0)
+        self.exchange = HAExchange(self.caller, lambda: self.own, self.told, refusals)
 
     def told(self, info: HAInfo) -> Deferred[None] | None:
         """A master says where it is."""
+        if self.refusal is not None:
+            raise self.refusal
         self.heard.append(info)
         return self.busy
 
@@ -83,3 +88,17 @@ class HAExchangeTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(answer).code, 0)
         self.busy = None
         self.assertEqual(answered(self.request(EXT)).code, 0)
+
+    def test_refused(self) -> None:
+        """Who is not the master is answered so, and the log has one line a second that
+        says who it was."""
+        self.refusal = NoPermission("follows another")
+
+        def ask() -> None:
+            for _ in range(3):
+                self.assertRaises(NoPermission, self.request, EXT)
+
+        (line,) = logged(ask)
+        self.assertEqual(
+            line, "Request 906 of 127.0.0.1:50000 is refused: follows another."
+        )

@@ -19,6 +19,7 @@ from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.broker.roles import starts_isolated
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.testing.threads import at_once
@@ -43,7 +44,10 @@ class PreOnlineCase(SynchronousTestCase):
         """A broker that has asked nobody yet."""
         self.caller = Caller()
         self.own = OWN
-        self.exchange = HAExchange(self.caller, lambda: self.own, lambda info: None)
+        refusals = RefusalLog(lambda: 0.0)
+        self.exchange = HAExchange(
+            self.caller, lambda: self.own, lambda info: None, refusals
+        )
         self.online: list[int] = []
         self.replicas = ScriptedReplicas()
         rig = Rig(
