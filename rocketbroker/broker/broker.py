@@ -262,10 +262,10 @@ class Broker(Parts):
         if len(given) >= MIN_MASTER_ADDRESS:
             self.master_link.follow(given)
         else:
-            self.registration.masters.watch(self._master_found)
+            self.registration.masters.watch_answers(self._master_named)
         self.master_link.start()
 
-    def _master_found(self, master: Master) -> None:
+    def _master_named(self, master: Master) -> None:
         # A master that is gone may come back: its address stays.
         if master.ha_address is not None:
             self.master_link.follow(master.ha_address)

@@ -77,6 +77,16 @@ class SlaveTests(WeekCase):
         ext["masterHaAddress"] = master or ""
         self.assertEqual(self.ask(906, ext, port=10931).code, 0)
 
+    def test_ledElsewhere(self) -> None:
+        """A slave that follows somebody else goes back to its master with the next
+        answer to a registration, though the master is the same as before."""
+        self.running()
+        self.slave()
+        master = self.link.master
+        self.link.follow("10.9.9.9:1")
+        self.pass_by(31)
+        self.assertEqual(self.link.master, master)
+
     def test_given(self) -> None:
         """haMasterAddress, if it is long enough for an address, wins against what name
         servers say."""

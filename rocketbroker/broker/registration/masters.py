@@ -3,7 +3,8 @@
 
 The first of them that knows one is believed, so that a name server that has just
 started, and has not heard of the master yet, takes it from nobody. Where a slave may
-act as master, masters say so themselves, too, before name servers know them.
+act as master, masters say so themselves, too, before name servers know them. Each
+answer of a name server is told, so that a slave that was led elsewhere goes back.
 """
 
 from __future__ import annotations
@@ -39,15 +40,22 @@ class Masters:
         self._known: dict[str, Master] = {}
         self._said = Master()
         self._found: list[Callable[[Master], object]] = []
+        self._named: list[Callable[[Master], object]] = []
 
     def watch(self, found: Callable[[Master], object]) -> None:
         """Call C{found} with each master that is another than before."""
         self._found.append(found)
 
+    def watch_answers(self, named: Callable[[Master], object]) -> None:
+        """Call C{named} after each answer, with the one that is believed."""
+        self._named.append(named)
+
     def note(self, server: str, master: Master) -> None:
         """A name server has said what it knows."""
         self._known[server] = master
         self._settle()
+        for named in self._named:
+            named(self.current)
 
     def say(self, master: Master) -> None:
         """It is this one, as long as no name server says another from now on."""

@@ -48,6 +48,15 @@ class MastersTests(SynchronousTestCase):
         self.masters.say(Master())
         self.assertEqual((self.masters.current, self.masters.last), (Master(), FIRST))
 
+    def test_answers(self) -> None:
+        """Each answer is told, even if it says what was known."""
+        named: list[Master] = []
+        self.masters.watch_answers(named.append)
+        self.masters.note("a:1", FIRST)
+        self.masters.note("a:1", FIRST)
+        self.masters.say(OTHER)
+        self.assertEqual(named, [FIRST, FIRST])
+
     def test_otherServers(self) -> None:
         """What name servers have said that are none any more does not count."""
         self.masters.note("c:1", FIRST)
