@@ -158,7 +158,7 @@ def broker_site(
         return metrics_site(
             families.collect,
             in_thread,
-            broker.store.refusal,
+            broker.unhealthy,
             lambda: [*broker.standing(), *broker.problems()],
             broker.not_ready,
             {b"problems": ProblemsResource(broker.diagnosis.to_json)},

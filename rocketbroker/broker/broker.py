@@ -305,6 +305,10 @@ class Broker(Parts):
             found += [table.problem for table in self.metadata_sync.tables]
         return [sentence for sentence in found if sentence]
 
+    def unhealthy(self) -> str | None:
+        """Why this broker does not do what it is there for, for C{/healthz}."""
+        return self.store.refusal() or self.ha_status.without_master()
+
     def standing(self) -> list[str]:
         """Sentences about what is as it should be, for C{/healthz}: of a slave, how far
         behind its master it is."""

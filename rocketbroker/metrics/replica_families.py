@@ -9,16 +9,12 @@ most is shown.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.replicas.ha_status import SYNC_MASTER
+from rocketbroker.broker.replicas.ha_status import SYNC_MASTER, TRANSFER
 from rocketbroker.broker.roles import Role
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.replication.interfaces import IReplica
-
-#: The state of a slave's link to its master when bytes come.
-TRANSFER: Final = "TRANSFER"
 
 
 def add_replicas(samples: Samples, broker: Broker, now_ms: int) -> None:

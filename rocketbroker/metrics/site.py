@@ -251,7 +251,7 @@ class HealthResource(Resource):
         reason = self._health()
         if reason is not None:
             request.setResponseCode(503)
-        lines = [reason or "ok", *self._troubles()]
+        lines = dict.fromkeys([reason or "ok", *self._troubles()])
         return "".join(f"{line}\n" for line in lines).encode()
 
     def render_HEAD(self, request: Request) -> bytes:

@@ -154,6 +154,8 @@ class SiteTests(SynchronousTestCase):
         head, body = self.get("/healthz")
         self.assertIn(b"503", head)
         self.assertTrue(body.startswith(b"disk full\na table"))
+        self.troubles = ["disk full"]
+        self.assertEqual(self.get("/healthz")[1], b"disk full\n")
 
     def test_live(self) -> None:
         """A server that answers lives, whatever else; one that clients cannot use is

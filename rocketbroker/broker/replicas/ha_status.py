@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from rocketbroker.broker.json_bodies import with_body
-from rocketbroker.broker.roles import SLAVES
+from rocketbroker.broker.roles import SLAVES, Role
 from rocketbroker.broker.services import Services
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
@@ -32,6 +32,9 @@ from rocketbroker.wire.headers.namesrv import ResetMasterFlushOffsetHeader
 
 #: The role whose sends wait for slaves.
 SYNC_MASTER: Final = "SYNC_MASTER"
+
+#: The state of a slave's link when it follows its master.
+TRANSFER: Final = "TRANSFER"
 
 
 @final
@@ -106,13 +109,27 @@ class HaStatus:
             )
         )
 
+    def without_master(self) -> str | None:
+        """Why this slave gets no log; None: it does, or it is no slave, or it acts for
+        a master that is gone."""
+        return self._not_followed() if self._services.role is Role.SLAVE else None
+
+    def _not_followed(self) -> str | None:
+        link = self._link
+        if link.master is None:
+            return "This slave has no master: no name server names one."
+        if link.problem or link.state == TRANSFER:
+            return link.problem or None
+        return f"This slave does not follow its master {link.master} yet."
+
     def problems(self, options: StoreOptions) -> list[str]:
         """Sentences about what an operator has to mend.
 
         A slave that is missing is one of them only where sends wait for it.
         """
         if self._services.role in SLAVES:
-            return [self._link.problem] if self._link.problem else []
+            problem = self._not_followed()
+            return [] if problem is None else [problem]
         found = [each.problem for each in self._server.replicas if each.problem]
         wanted = options.in_sync_replicas
         if options.broker_role == SYNC_MASTER and wanted > 1:

@@ -20,7 +20,7 @@ C{docs/facts/ha.md} 13; C{docs/facts/controller.md} 23.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol, final
+from typing import Protocol, final
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -29,13 +29,11 @@ from rocketbroker.broker.registration.known_hosts import KnownHosts, host_of, pa
 from rocketbroker.broker.registration.member_group import MASTER_ID, MemberGroup
 from rocketbroker.broker.replicas.acting_master import Following
 from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
+from rocketbroker.broker.replicas.ha_status import TRANSFER
 from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.remoting.addresses import packed_address
 from rocketbroker.replication.interfaces import IReplicaServer
-
-#: The state of a slave's link when it follows its master.
-TRANSFER: Final = "TRANSFER"
 
 
 class Link(Protocol):

@@ -186,6 +186,26 @@ class HealthTests(SynchronousTestCase):
         self.assertIn("do not count: 2, as of 10.0.0.7:50000", problem)
         self.assertIn("haTrustedAddresses", problem)
 
+    def test_withoutMaster(self) -> None:
+        """A slave that follows nobody is not healthy; one that acts for a master that
+        is gone does what it is there for, and a master needs none."""
+        self.assertIsNone(self.broker().broker.unhealthy())
+        rig = self.broker(
+            brokerRole="SLAVE", brokerId="1", enableSlaveActingMaster="true"
+        )
+        broker = rig.broker
+        self.assertIn("has no master", broker.unhealthy() or "")
+        self.assertIn(broker.unhealthy(), broker.problems())
+        rig.link.master = "10.0.0.9:10912"
+        self.assertIn("does not follow its master 10", broker.unhealthy() or "")
+        rig.link.state = "TRANSFER"
+        self.assertIsNone(broker.unhealthy())
+        rig.link.problem = "The logs differ."
+        self.assertEqual(broker.unhealthy(), "The logs differ.")
+        broker.services.act_as(Role.ACTING_MASTER)
+        self.assertIsNone(broker.unhealthy())
+        self.assertEqual(broker.problems(), ["The logs differ."])
+
     def test_notSent(self) -> None:
         """A slave that cannot be sent the log is one in any case."""
         rig = self.broker()
@@ -198,6 +218,8 @@ class HealthTests(SynchronousTestCase):
         not ready until it has had all once."""
         rig = self.broker(brokerRole="SLAVE", brokerId="1")
         broker = rig.broker
+        rig.link.start()
+        rig.link.follow("10.0.0.9:10912")
         self.assertEqual(broker.problems(), [])
         self.assertIn("has not heard yet", broker.standing()[0])
         self.assertIsNone(broker.not_ready())
