@@ -162,7 +162,8 @@ class Replica(Protocol):
         if mark is not None and position >= mark[0]:
             self._had_all_ms = mark[1]
             self._mark = None
-        self._server.has_reported()
+        if self.is_slave:
+            self._server.has_reported()
 
     def connectionLost(self, reason: Failure | None = None) -> None:
         """It has gone."""
@@ -185,6 +186,8 @@ class Replica(Protocol):
                 "{address}, which is sent the log, is a slave.", address=self.address
             )
         self.is_slave = is_slave
+        if self.problem:
+            self._cannot(self.problem)
         if is_served and not self._is_served:
             self._is_served = True
             self.push()
@@ -473,9 +476,10 @@ class ReplicaServer(ServerFactory):
 
         @param anew: whether one that was a slave may be none any more.
         """
+        hosts = {each.host for each in self.connected}
+        slaves = {host for host in hosts if self._membership.is_slave(host)}
         for each in self.connected:
-            is_slave = self._membership.is_slave(each.host)
-            self._admit(each, is_slave or (each.is_slave and not anew))
+            self._admit(each, each.host in slaves or (each.is_slave and not anew))
         self.replicas = [each for each in self.connected if each.is_slave]
         self.has_reported()
 

@@ -417,7 +417,9 @@ class StrangerTests(MasterCase):
     def test_countsForNothing(self) -> None:
         """A stranger is sent the log, and is no copy, not in sync and no slave."""
         stranger = self.slave(17)
+        reports = self.reports
         self.tell(stranger, 35)
+        self.assertEqual(self.reports, reports)
         sent = frames(17, self.log.data[17:35], 32768)
         self.assertEqual(stranger.heard, sent)
         self.assertEqual(self.server.acked(2), -1)
@@ -439,6 +441,14 @@ class StrangerTests(MasterCase):
         self.assertEqual((self.server.acked(2), self.server.strangers), (35, []))
         self.network.pump([1, 1])
         self.assertEqual(self.membership.looks, 3)
+
+    def test_becomesSlaveAhead(self) -> None:
+        """What is wrong with one is logged when it turns out to be a slave."""
+        self.slave(60)
+        with capturedLogs() as events:
+            self.membership.become("127.0.0.1")
+        _, line = map(formatEvent, events)
+        self.assertIn("has the log up to 60", line)
 
     def test_forgottenSlave(self) -> None:
         """A slave that name servers forget while it is connected stays a slave; one
