@@ -150,8 +150,10 @@ class Membership:
     # What name servers say.
 
     def look_soon(self) -> None:
-        """Ask the name servers, unless they have just been asked."""
-        if self._clock.seconds() - self._looked_at >= LOOK_SECONDS:
+        """Ask the name servers, unless they have just been asked for this reason."""
+        now = self._clock.seconds()
+        if self._looking is None and now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
             self.look().addErrback(self._failed)
 
     def _failed(self, failure: Failure) -> None:
@@ -161,7 +163,6 @@ class Membership:
         """Ask the name servers, and look up hosts; fires when it is done."""
         if self._looking is not None or self._is_stopped:
             return succeed(None)
-        self._looked_at = self._clock.seconds()
         looking = self._looking = Deferred.fromCoroutine(self._look())
         return looking.addBoth(self._looked)
 

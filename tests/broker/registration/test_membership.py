@@ -171,7 +171,9 @@ class SlaveHostTests(MembershipCase):
         self.assertEqual(self.told, [True])
 
     def test_rateOfLooks(self) -> None:
-        """Strangers have the name server asked, at most once in two seconds."""
+        """Strangers have the name server asked, the first at once, and at most once in
+        two seconds."""
+        self.look(b'0:"10.0.0.1:10911"')
         for _ in range(3):
             self.membership.look_soon()
         self.answer(b'0:"10.0.0.1:10911"')
