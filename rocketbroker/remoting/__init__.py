@@ -35,4 +35,5 @@ then. The modules, in the order in which a request meets them:
   - C{overdue}: requests that waited too long are answered
   - C{addresses}: addresses as text and bytes
   - C{settings_change}: requests that change settings; C{changes}: lines of the log
+  - C{refusal_log}: what was refused, at most a line of the log in a second
 """
