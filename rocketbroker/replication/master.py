@@ -71,6 +71,9 @@ LOOK_SECONDS: Final = 1.0
 #: With haServeStrangers=false, for how long one may be connected that is not known yet.
 STRANGER_SECONDS: Final = 10.0
 
+#: Who is a stranger for so long gets into the log: slaves that start are for a moment.
+STRANGE_SECONDS: Final = 5.0
+
 
 @final
 class Replica(Protocol):
@@ -101,7 +104,7 @@ class Replica(Protocol):
         self._is_reading = False
         self._is_gone = False
         self._is_served = False
-        self._unserved = 0.0
+        self._strange = 0.0
         self._held: IDelayedCall | None = None
         self._had_all_ms = 0
         self._mark: tuple[int, int] | None = None
@@ -183,7 +186,10 @@ class Replica(Protocol):
         """Whether it is a slave, and is sent the log, has been found out."""
         if is_slave and not self.is_slave and self.sent >= 0:
             self._log.info(
-                "{address}, which is sent the log, is a slave.", address=self.address
+                "The slave {address} is known now; it has been sent the log up to "
+                "{sent}.",
+                address=self.address,
+                sent=self.sent,
             )
         self.is_slave = is_slave
         if self.problem:
@@ -309,10 +315,9 @@ class Replica(Protocol):
                 self._log.warn("The slave {address} is silent.", address=self.address)
             cast(ITCPTransport, self.transport).abortConnection()
             return
+        if not self.is_slave:
+            self._look_at_stranger(seconds)
         if not self._is_served:
-            self._unserved += seconds
-            if self._unserved > STRANGER_SECONDS:
-                self.close()
             return
         if self.problem and not self.is_ahead:
             self.problem = ""
@@ -324,6 +329,18 @@ class Replica(Protocol):
             data = frames(self.sent, b"", 1)
             self._rate.add(len(data))
             self._outlet.write(data)
+
+    def _look_at_stranger(self, seconds: float) -> None:
+        """It is a stranger for so much longer: log it, or let it go."""
+        before, self._strange = self._strange, self._strange + seconds
+        if before <= STRANGE_SECONDS < self._strange:
+            self._server.refusals.say(
+                f"{self.address} is connected to the port of replication and counts as "
+                "no copy: it is neither a slave that name servers know nor in "
+                "haTrustedAddresses."
+            )
+        if self._strange > STRANGER_SECONDS and not self._is_served:
+            self.close()
 
     def close(self) -> None:
         """Let it go."""
@@ -340,6 +357,7 @@ class ReplicaServer(ServerFactory):
 
     @ivar connected: all that are connected now, strangers included.
     @ivar replicas: those of them that are slaves.
+    @ivar refusals: logs strangers.
     @ivar max_per_second: how many bytes a slave is sent in a second; 0: any number.
     """
 
@@ -371,7 +389,7 @@ class ReplicaServer(ServerFactory):
         self.connected: list[Replica] = []
         self.replicas: list[Replica] = []
         self._membership = membership
-        self._refusals = RefusalLog(self.clock.seconds)
+        self.refusals = RefusalLog(self.clock.seconds)
         membership.watch(self._recount)
         self.max_per_second = 0
         if options.ha_flow_control_enable:
@@ -496,11 +514,6 @@ class ReplicaServer(ServerFactory):
         if is_slave:
             self.replicas.append(replica)
             return
-        self._refusals.say(
-            f"{replica.address} is connected to the port of replication and counts as "
-            "no copy: it is neither a slave that name servers know nor in "
-            "haTrustedAddresses, so far."
-        )
         self._membership.look_soon()
 
     def has_reported(self) -> None:
@@ -514,7 +527,7 @@ class ReplicaServer(ServerFactory):
         self.connected.remove(replica)
         if replica.is_slave:
             self.replicas.remove(replica)
-        self.has_reported()
+            self.has_reported()
         self._check_empty()
 
 
