@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import socket
 from struct import Struct
+from typing import Final
 
 from rocketbroker.errors import ConfigurationError
+
+#: The port at the end of L{host_bytes}.
+PORT_BYTES: Final = 4
 
 _PORT = Struct(">I")
 _GROUPS = Struct(">8H")

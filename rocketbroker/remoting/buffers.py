@@ -15,10 +15,11 @@ The rules
 
   1. A frame of more than C{LARGE_FRAME_BYTES} is read to its end only with a
      I{reservation} of its whole length; else its connection is not read, and waits.
-     Reservations are given in the order of asking, while they fit into seven eighths of
-     the budget. With one a frame is always read to its end; and when there is none the
-     first who waits gets one, whatever its length. So there is always somebody who goes
-     on.
+     Reservations are given while they fit into seven eighths of the budget; and when
+     there is none the first who waits gets one, whatever its length. So there is always
+     somebody who goes on. Each address has its line of those who wait, and those who
+     have sent a large frame to its end have a line of their own: the lines take turns,
+     so that a crowd does not keep others waiting.
   2. Smaller frames count as they come. When the budget is I{full} all the same, only
      connections with a reservation are read; the others wait, and go on before those
      that wait for reservations.
@@ -26,9 +27,11 @@ The rules
      is I{crowded}), no request is begun whose answer may be large: a pull waits, with
      its connection, for its turn. The other half is left to frames: slow consumers do
      not keep producers from sending.
-  4. Only when somebody waits are connections closed: those that keep memory and in
-     C{STALLED_SECONDS} have moved less than C{LEAST_BYTES}, or less than what they
-     keep, until there is room.
+  4. Only when somebody waits are connections closed, those that keep memory and do not
+     move, until there is room: of answers in C{STALLED_SECONDS} less than
+     C{LEAST_BYTES}, or less than all; of a frame in C{FRAME_STALLED_SECONDS} less than
+     what makes it whole in C{FRAME_SECONDS}. So a reservation that is not used is free
+     again before the clients that wait for it give up.
 
 Answers are counted when they are large, and else from the moment at which the kernel
 did not take them: bytes that go out at the end of the turn cost nothing to count.
@@ -37,8 +40,11 @@ did not take them: bytes that go out at the end of the turn cost nothing to coun
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol, cast, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
+from typing import Final, Protocol, cast, final
+
+from rocketbroker.remoting.addresses import PORT_BYTES
 
 #: Bytes received from one connection in one turn, at most.
 RECEIVE_BYTES: Final = 65536
@@ -49,16 +55,29 @@ LARGE_FRAME_BYTES: Final = RECEIVE_BYTES
 #: An answer is counted before the end of the turn when it is so long.
 LARGE_ANSWER_BYTES: Final = 16384
 
-#: For so long a connection that keeps memory may move nothing while others wait.
+#: For so long a connection that keeps answers may move nothing while others wait.
 STALLED_SECONDS: Final = 10.0
 
 #: What it has to move in that time: as much as one reading brings.
 LEAST_BYTES: Final = 65536
 
+#: For so long the sender of an unfinished frame may move nothing while others wait.
+FRAME_STALLED_SECONDS: Final = 2.0
+
+#: While others wait, a frame moves at the pace that makes it whole in this time. A
+#: client has given up long before: its sends time out after three seconds, unless set.
+FRAME_SECONDS: Final = 30.0
+
+#: While somebody waits, all who keep memory are looked at so often.
+LOOK_SECONDS: Final = 0.5
+
 #: What is received at once from a connection without a reservation while others wait to
 #: be read: a light client needs no more, and the begin of a large frame, which is read
 #: to learn its length, takes no more.
 TIGHT_RECEIVE_BYTES: Final = 4096
+
+#: Of an IPv6 address the part that one host cannot choose; IPv4 addresses have less.
+NETWORK_BYTES: Final = 8
 
 #: So many pulls that waited are begun in one turn, at most; and so many small frames
 #: are read on.
@@ -68,7 +87,11 @@ BATCH_SIZE: Final = 16
 class Holder(Protocol):
     """A connection, as the budget sees it.
 
+    @ivar peer_host: address and port of its other side.
     @ivar closed: whether it is.
+    @ivar halted: whether we do not read it, for whatever reason.
+    @ivar is_watched: whether it is closed when it does not move.
+    @ivar is_proven: whether it has sent a large frame to its end.
     @ivar queued: whether something has come of it and was not looked at yet.
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} will have when its first frame is whole.
@@ -79,7 +102,11 @@ class Holder(Protocol):
     @ivar counted: what its unsent answers count here.
     """
 
+    peer_host: bytes
     closed: bool
+    halted: bool
+    is_watched: bool
+    is_proven: bool
     queued: bool
     partial: bytearray | None
     wanted: int
@@ -96,12 +123,85 @@ class Holder(Protocol):
         """It is read again."""
 
 
-class Held(NamedTuple):
-    """What a connection kept at one time."""
+@final
+class Held:
+    """What a connection kept when it had moved last, and when that was."""
 
-    unsent: int
-    received: int
-    since: float
+    __slots__ = ("received", "received_at", "sent_at", "since", "unsent")
+
+    def __init__(self, holder: Holder, now: float) -> None:
+        self.unsent = holder.unsent
+        self.sent_at = now
+        self.has_received(holder, now)
+
+    def has_received(self, holder: Holder, now: float) -> None:
+        """Its frame has moved, or need not."""
+        self.received = len(holder.partial or b"")
+        self.since = holder.since
+        self.received_at = now
+
+    def is_unread(self, holder: Holder, now: float) -> bool:
+        """Whether its answers have not moved for too long."""
+        if not self.unsent or holder.unsent <= max(0, self.unsent - LEAST_BYTES):
+            self.unsent = holder.unsent
+            self.sent_at = now
+        return now - self.sent_at >= STALLED_SECONDS
+
+    def is_unfinished(self, holder: Holder, now: float) -> bool:
+        """Whether its frame has not moved for too long."""
+        least = int(holder.wanted * FRAME_STALLED_SECONDS / FRAME_SECONDS)
+        enough = min(self.received + least, holder.wanted)
+        received = len(holder.partial or b"")
+        if not self.received or holder.since != self.since or received >= enough:
+            self.has_received(holder, now)
+        return now - self.received_at >= FRAME_STALLED_SECONDS
+
+
+@final
+class Lines:
+    """Connections that wait, in lines that take turns (rule 1)."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[bytes, bool], deque[Holder]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def __iter__(self) -> Iterator[Holder]:
+        for line in self._lines.values():
+            yield from line
+
+    def append(self, holder: Holder) -> None:
+        """It waits behind the others of its line."""
+        address = holder.peer_host[:-PORT_BYTES]
+        line = address[:NETWORK_BYTES], holder.is_proven
+        self._lines.setdefault(line, deque()).append(holder)
+
+    @property
+    def first(self) -> Holder:
+        """Whose turn it is."""
+        return next(iter(self._lines.values()))[0]
+
+    def popleft(self) -> Holder:
+        """Take that one out: the next turn is another line's."""
+        key, line = next(iter(self._lines.items()))
+        del self._lines[key]
+        holder = line.popleft()
+        if line:
+            self._lines[key] = line
+        return holder
+
+    def forget_closed(self) -> None:
+        """Those that were closed wait no more."""
+        for key, line in [*self._lines.items()]:
+            left = deque(holder for holder in line if not holder.closed)
+            if left:
+                self._lines[key] = left
+            else:
+                del self._lines[key]
 
 
 @final
@@ -131,14 +231,21 @@ class Buffers:
         self.pauses = 0
         self._wake = wake
         self._reservations = 0
-        self._readers: deque[Holder] = deque()
-        self._small: deque[Holder] = deque()
+        self._readers = Lines()
+        self._small = Lines()
         self._askers: deque[Holder] = deque()
+        self._held: dict[Holder, Held] = {}
+        self._looked_at = -inf
 
     @property
     def is_short(self) -> bool:
         """Whether somebody waits."""
         return bool(self._readers or self._small or self._askers)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._readers) + len(self._small) + len(self._askers)
 
     def _count(self, frames: int, answers: int) -> None:
         """So many bytes more, or less."""
@@ -174,6 +281,7 @@ class Buffers:
         kept, holder.kept = holder.kept, 0
         if holder.is_reserved:
             holder.is_reserved = False
+            holder.is_proven = holder.is_proven or kept > LARGE_FRAME_BYTES
             self._reservations -= 1
         if kept:
             self._count(-kept, 0)
@@ -195,7 +303,7 @@ class Buffers:
         """Pause a connection while the budget is full."""
         self._let_wait(holder, self._small)
 
-    def _let_wait(self, holder: Holder, waiting: deque[Holder]) -> None:
+    def _let_wait(self, holder: Holder, waiting: Lines) -> None:
         self.pauses += 1
         self.receive_bytes = TIGHT_RECEIVE_BYTES
         waiting.append(holder)
@@ -236,7 +344,7 @@ class Buffers:
         if not self.is_full:
             self._some_go_on(small)
         for waiting in (self._readers, small):
-            while waiting and (waiting[0].closed or self._fits(waiting[0])):
+            while waiting and (waiting.first.closed or self._fits(waiting.first)):
                 holder = waiting.popleft()
                 if not holder.closed:
                     self._reserve(holder)
@@ -247,39 +355,49 @@ class Buffers:
             self._some_go_on(askers)
         return bool((small and not self.is_full) or (askers and not self.is_crowded))
 
-    def _some_go_on(self, waiting: deque[Holder]) -> None:
+    def _some_go_on(self, waiting: deque[Holder] | Lines) -> None:
         """Let the first of them go on; what they bring is not known yet."""
         for _ in range(min(BATCH_SIZE, len(waiting))):
             holder = waiting.popleft()
             if not holder.closed:
                 holder.go_on()
 
-    def stalled(self, before: dict[Holder, Held]) -> list[Holder]:
-        """Those to close: they keep others waiting and have not moved.
+    def stalled(self, holders: Iterable[Holder], now: float) -> list[Holder]:
+        """Those to close: they keep others waiting and do not move.
 
-        @param before: what each kept C{STALLED_SECONDS} ago.
+        It is to be called each C{LOOK_SECONDS} while somebody waits. A time in which it
+        could not be called is nobody's fault but ours, and does not count.
+
+        @param holders: all connections.
         @return: who keeps most comes first.
         """
+        elapsed, self._looked_at = now - self._looked_at, now
+        skipped = elapsed if elapsed > 2 * LOOK_SECONDS else 0.0
+        self._readers.forget_closed()
+        self._small.forget_closed()
         tight = self._readers or self._small or self._is_nearly_full()
         waiting = {*self._readers, *self._small, *self._askers}
+        before, self._held = self._held, {}
         found = []
-        for holder, held in before.items():
-            if holder.closed or holder.queued:
-                continue  # It waits for us, not we for it.
-            least = max(0, held.unsent - LEAST_BYTES)
-            stalled = held.unsent > 0 and holder.unsent > least
-            if tight and held.received and holder not in waiting:
-                received = len(holder.partial or b"")
-                least = min(held.received + LEAST_BYTES, holder.wanted)
-                stalled = stalled or (holder.since == held.since and received < least)
-            if stalled:
+        for holder in holders:
+            if holder.closed or not (holder.unsent or holder.partial):
+                continue
+            held = before.get(holder)
+            if held is None or holder.queued:
+                held = Held(holder, now)  # It waits for us, not we for it.
+            elif skipped:
+                held.sent_at += skipped
+                held.received_at += skipped
+            self._held[holder] = held
+            if not tight or holder.halted or not holder.is_watched or holder in waiting:
+                held.has_received(holder, now)
+            if held.is_unread(holder, now) or held.is_unfinished(holder, now):
                 found.append(holder)
         return sorted(found, key=lambda each: -each.kept - each.counted)
 
-
-def held_by(holder: Holder) -> Held:
-    """What a connection keeps now."""
-    return Held(holder.unsent, len(holder.partial or b""), holder.since)
+    def rest(self) -> None:
+        """Nobody waits any more: forget what connections kept."""
+        self._held.clear()
 
 
 def rest_of(data: bytes | memoryview, sent: int) -> memoryview:

@@ -38,7 +38,7 @@ from rocketbroker.errors import (
     SystemBusy,
     SystemFailure,
 )
-from rocketbroker.remoting.addresses import address_text, host_bytes
+from rocketbroker.remoting.addresses import PORT_BYTES, address_text, host_bytes
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.response_table import TooManyRequests, Waiting
@@ -50,9 +50,6 @@ from rocketbroker.wire.proxy_header import proxy_header
 
 #: Remarks are cut here, so that no exception's words make an answer of megabytes.
 MAX_REMARK: Final = 1024
-
-#: The port in C{peer_host}.
-_PORT_BYTES: Final = 4
 
 #: How RocketMQ begins the remark when a queue of requests is full.
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
@@ -167,7 +164,7 @@ class CommandChannel(ABC):
         self.group.counts.broken += 1
         if not isinstance(error, ForeignProtocol):
             self._log.info("Closed {peer}: {error}.", peer=self.peer, error=error)
-        elif self.group.is_new_foreigner(self.peer_host[:-_PORT_BYTES], str(error)):
+        elif self.group.is_new_foreigner(self.peer_host[:-PORT_BYTES], str(error)):
             self._log.warn("Closed {peer}: {error}.", peer=self.peer, error=error)
         self.close()
 

@@ -75,13 +75,7 @@ from twisted.logger import Logger
 from zope.interface import classImplements
 
 from rocketbroker.config.remoting import MAX_BUFFERED_BYTES, RemotingServerOptions
-from rocketbroker.remoting.buffers import (
-    STALLED_SECONDS,
-    Buffers,
-    Held,
-    Holder,
-    held_by,
-)
+from rocketbroker.remoting.buffers import LOOK_SECONDS, Buffers
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.cutting import serve
 from rocketbroker.remoting.hubconnection import (
@@ -104,6 +98,9 @@ MAX_EVENTS: Final = 512
 GATHER_FROM: Final = 16
 GATHER_SECONDS: Final = 0.0001
 GATHER_WITHIN: Final = 0.0005
+
+#: So many of the connections that were closed at once for others are named in the log.
+MAX_NAMED: Final = 3
 
 #: After so long a turn takes no further frame: the rest is the next turn's. Timers and
 #: answers of other requests are not to wait for hundreds of expensive requests. What is
@@ -160,7 +157,6 @@ class Hub:
         self._groups: list[ConnectionGroup] = []
         self.in_turn = self._flushing = self._reading = False
         self._scheduled: IDelayedCall | None = None
-        self._held: dict[Holder, Held] = {}
         self._watch: IDelayedCall | None = None
         self._sweep_call: IDelayedCall | None = None
 
@@ -403,30 +399,30 @@ class Hub:
         """While memory is short, close what keeps it and does not move."""
         buffers = self.buffers
         self._watch = None
-        for holder in buffers.stalled(self._held):
+        now = self._reactor.seconds()
+        closed = []
+        for holder in buffers.stalled(self._connections.values(), now):
             assert isinstance(holder, HubConnection)
-            holder.group.counts.stalled += 1
-            self._log.warn(
-                "Closed {peer}: buffers take {size} bytes, others wait, and it moved "
-                "next to nothing of its {own} in {seconds} s.",
-                peer=holder.peer,
-                size=buffers.frames + buffers.answers,
-                own=holder.kept + holder.counted,
-                seconds=int(STALLED_SECONDS),
-            )
-            holder.abort()
-            buffers.release()
             if not buffers.is_short:
                 break
-        self._held = {}
+            closed.append(f"{holder.peer} ({holder.kept + holder.counted} bytes)")
+            holder.group.counts.stalled += 1
+            holder.abort()
+            buffers.release()
+        if closed:
+            self._log.warn(
+                "Closed {count} connections that kept memory for which others wait, "
+                "and moved next to nothing: {peers}.",
+                count=len(closed),
+                peers=", ".join(closed[:MAX_NAMED]),
+            )
         if buffers.is_short:
-            now = self._reactor.seconds()
             for each in self._connections.values():
                 if each.paused:
                     each.last_moved = now  # It is not idle: we are.
-                if each.unsent or each.partial:
-                    self._held[each] = held_by(each)
-            self._watch = self._reactor.callLater(STALLED_SECONDS, self._look)
+            self._watch = self._reactor.callLater(LOOK_SECONDS, self._look)
+        else:
+            buffers.rest()
 
     # Requests that wait too long.
 

@@ -92,7 +92,7 @@ class HubConnection(CommandChannel):
     @ivar halted: whether frames are not to be taken from it: closed, congested, paused
         or held.
     @ivar paused: whether it waits for memory (L{Buffers}, as the attributes C{kept},
-        C{is_reserved} and C{counted} are).
+        C{is_reserved}, C{is_proven} and C{counted} are).
     @ivar held: whether the other end of a link wants nothing of it for now.
     @ivar partial: received bytes that are no whole frame yet; L{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
@@ -114,6 +114,7 @@ class HubConnection(CommandChannel):
         "halted",
         "held",
         "hub",
+        "is_proven",
         "is_reserved",
         "kept",
         "overdue_at",
@@ -142,6 +143,7 @@ class HubConnection(CommandChannel):
         self.paused = False
         self.kept = 0
         self.is_reserved = False
+        self.is_proven = False
         self.counted = 0
         self.partial: bytearray | None = None
         self.wanted = 0

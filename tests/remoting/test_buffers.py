@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Any, cast
 
@@ -9,8 +10,10 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import (
+    FRAME_STALLED_SECONDS,
     LARGE_ANSWER_BYTES,
     LARGE_FRAME_BYTES,
+    LOOK_SECONDS,
     RECEIVE_BYTES,
     STALLED_SECONDS,
     TIGHT_RECEIVE_BYTES,
@@ -68,23 +71,30 @@ class BufferCase(SynchronousTestCase):
         """Answer with nothing."""
         return response_to(command)
 
-    def connect(self, send_buffer: int = 8192) -> HubConnection:
+    def connect(self, send_buffer: int = 8192, host: str = "1.2.3.4") -> HubConnection:
         """One more connection; its peer is the next in C{peers}.
 
         @param send_buffer: about as much is sent before the peer reads.
+        @param host: the peer's address.
         """
         ours, peer = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         peer.setblocking(False)
         self.addCleanup(peer.close)
         self.peers.append(peer)
-        return self.hub.adopt(ours, self.group, "1.2.3.4", len(self.peers))
+        return self.hub.adopt(ours, self.group, host, len(self.peers))
 
     def step(self) -> None:
         """Some turns, and what is due."""
         for _ in range(8):
             self.hub.turn()
             self.clock.advance(0)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, in which the hub is served."""
+        for _ in range(round(seconds / LOOK_SECONDS)):
+            self.clock.advance(LOOK_SECONDS)
+            self.step()
 
     def feed(self, number: int, data: bytes) -> int:
         """Send as a peer, as much as goes; how many bytes did."""
@@ -229,8 +239,7 @@ class FrameTests(BufferCase):
         self.feed(0, huge[:100_000])
         self.feed(1, encode(Command(PULL)))
         self.assertEqual(self.pulled, [])
-        self.clock.advance(STALLED_SECONDS)
-        self.step()
+        self.wait(FRAME_STALLED_SECONDS + LOOK_SECONDS)
         self.assertEqual(self.closed(), [True, False, False])
         self.assertEqual(self.pulled, self.connections[1:2])
 
@@ -261,10 +270,10 @@ class FrameTests(BufferCase):
         self.clock.advance(3 * STALLED_SECONDS)
         self.assertEqual(self.closed(), [False] * 3)
         self.feed(2, self.frame[:100_000])
-        self.clock.advance(STALLED_SECONDS / 2)
+        self.wait(FRAME_STALLED_SECONDS / 2)
         self.feed(1, self.frame[100_000:350_000])
         self.assertEqual(self.closed(), [False] * 3)
-        self.clock.advance(STALLED_SECONDS / 2)
+        self.wait(FRAME_STALLED_SECONDS / 2 + LOOK_SECONDS)
         self.assertEqual(self.closed(), [True, False, False])
         self.assertEqual(self.group.counts.stalled, 1)
         self.step()
@@ -278,7 +287,7 @@ class FrameTests(BufferCase):
         self.feed(0, self.frame[:100_000])
         self.feed(1, longer[:100_000])
         self.feed(2, self.frame[:100_000])
-        self.clock.advance(STALLED_SECONDS)
+        self.wait(FRAME_STALLED_SECONDS + LOOK_SECONDS)
         self.assertEqual(self.closed(), [False, True, False])
         self.assertFalse(self.connections[2].paused)
 
@@ -289,11 +298,11 @@ class FrameTests(BufferCase):
         self.feed(3, small[:50_000])
         for number in range(3):
             self.feed(number, self.frame[:100_000])
-        self.clock.advance(STALLED_SECONDS / 2)
+        self.wait(FRAME_STALLED_SECONDS / 2)
         self.feed(0, self.frame[100_000:200_000])
         self.feed(1, self.frame[100_000:200_000])
         self.feed(3, small[50_000:] + small[:1000])
-        self.clock.advance(STALLED_SECONDS / 2)
+        self.wait(FRAME_STALLED_SECONDS / 2 + LOOK_SECONDS)
         self.assertEqual(self.closed(), [False] * 4)
 
     def test_notServed(self) -> None:
@@ -302,12 +311,13 @@ class FrameTests(BufferCase):
         self.many(4)
 
         def slow(connection: IConnection, command: Command) -> Answer:
-            self.clock.rightNow += STALLED_SECONDS
+            self.clock.rightNow += 2 * LOOK_SECONDS
             return response_to(command)
 
         self.group.table.register(RequestCode.VIEW_MESSAGE_BY_ID, slow)
         for number in range(3):
             self.feed(number, self.frame[:100_000])
+        self.wait(FRAME_STALLED_SECONDS - LOOK_SECONDS)
         self.peers[3].sendall(encode(Command(RequestCode.VIEW_MESSAGE_BY_ID)))
         self.peers[0].send(self.frame[100_000:])
         self.hub.turn()
@@ -315,9 +325,17 @@ class FrameTests(BufferCase):
         self.clock.advance(0)
         self.assertEqual(self.closed(), [False, True, False, False])
 
+    def test_longTurn(self) -> None:
+        """A time in which nobody was served does not count as silence."""
+        for number in range(3):
+            self.feed(number, self.frame[:100_000])
+        for _ in range(3):
+            self.clock.advance(10 * FRAME_STALLED_SECONDS)
+        self.assertEqual(self.closed(), [False] * 3)
+
     def test_notIdle(self) -> None:
         """Who waits for memory is not closed for being idle."""
-        limits = Limits(idle_seconds=1.5 * STALLED_SECONDS)
+        limits = Limits(idle_seconds=4 * FRAME_STALLED_SECONDS)
         self.group.limits = limits
         self.group.left(self.connections[0])  # the timer of the old limit
         for connection in self.connections[1:]:
@@ -326,10 +344,10 @@ class FrameTests(BufferCase):
             self.group.joined(connection)
         for number in range(3):
             self.feed(number, self.frame[:100_000])
-        for at in range(4):
-            self.clock.advance(STALLED_SECONDS / 2)
+        for at in range(11):
+            self.wait(2 * LOOK_SECONDS)
             for number in range(2):
-                self.feed(number, self.frame[100_000 + at * 70_000 :][:70_000])
+                self.feed(number, self.frame[100_000 + at * 27_000 :][:27_000])
         self.assertEqual(self.closed(), [False] * 3)
         self.assertTrue(self.connections[2].paused)
 
@@ -351,6 +369,78 @@ class FrameTests(BufferCase):
             self.feed(number, self.frame[:100_000])
         self.hub.shut()
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+
+class CrowdTests(BufferCase):
+    """Many who send part of a large frame, beside one who sends whole ones."""
+
+    def setUp(self) -> None:
+        """Two frames of 400,000 bytes fit at once."""
+        super().setUp()
+        self.frame = encode(Command(SEND, body=bytes(400_000)))
+
+    def crowd(self, count: int) -> None:
+        """So many more send 100,000 bytes, or as much as is read, and stop."""
+        first = len(self.connections)
+        self.many(first + count)
+        for number in range(first, first + count):
+            self.feed(number, self.frame[:100_000])
+
+    def seconds_until_sent(self, number: int, trickle: int = 0) -> float:
+        """How long it takes until a whole frame of a connection is taken.
+
+        @param trickle: so many bytes more all others send each half second.
+        """
+        done, before, began = 0, len(self.sent), self.clock.seconds()
+        while len(self.sent) == before:
+            done += self.feed(number, self.frame[done:])
+            self.wait(LOOK_SECONDS)
+            if trickle:
+                for peer in self.peers[:number] + self.peers[number + 1 :]:
+                    with contextlib.suppress(OSError):
+                        peer.send(bytes(trickle))
+            self.assertLessEqual(self.buffers.frames, BUDGET + RECEIVE_BYTES)
+            self.assertLess(self.clock.seconds() - began, 60)
+        return self.clock.seconds() - began
+
+    def test_senderOfWholeFramesDoesNotWaitForCrowd(self) -> None:
+        """Who has sent a large frame to its end waits for two that stall, not for the
+        many that came before."""
+        self.many(1)
+        self.feed(0, self.frame)
+        self.crowd(40)
+        self.assertLess(self.seconds_until_sent(0), 8)
+        self.assertLess(self.seconds_until_sent(0), 8)
+        self.assertFalse(self.connections[0].closed)
+
+    def test_otherAddressDoesNotWaitForCrowd(self) -> None:
+        """Who has sent nothing yet does not wait for the many of another address."""
+        self.crowd(40)
+        self.connections.append(self.connect(host="5.6.7.8"))
+        self.assertLess(self.seconds_until_sent(40), 8)
+
+    def test_crowdOfOneNetworkIsOneLine(self) -> None:
+        """The addresses that one host may choose in its IPv6 network count as one."""
+        for number in range(40):
+            self.connections.append(self.connect(host=f"2001:db8::{number:x}"))
+            self.feed(number, self.frame[:100_000])
+        self.connections.append(self.connect(host="2001:db8:0:1::1"))
+        self.assertLess(self.seconds_until_sent(40), 8)
+
+    def test_trickleIsNoMovement(self) -> None:
+        """A frame that would take longer than half a minute is closed for others."""
+        self.many(1)
+        self.feed(0, self.frame)
+        self.crowd(40)
+        self.assertLess(self.seconds_until_sent(0, trickle=3000), 8)
+
+    def test_closedCrowdIsForgotten(self) -> None:
+        """Those who wait and are closed leave their places."""
+        self.crowd(40)
+        for connection in self.connections[10:]:
+            connection.abort()
+        self.wait(LOOK_SECONDS)
+        self.assertLess(self.buffers.waiting, 10)
 
 
 class AnswerTests(BufferCase):
@@ -414,9 +504,9 @@ class AnswerTests(BufferCase):
         self.clock.advance(3 * STALLED_SECONDS)
         self.assertEqual(self.closed(), [False] * 5)
         self.feed(2, encode(Command(PULL)))
-        self.clock.advance(STALLED_SECONDS / 2)
+        self.wait(STALLED_SECONDS / 2)
         self.read(1, 170_000)
-        self.clock.advance(STALLED_SECONDS / 2)
+        self.wait(STALLED_SECONDS / 2 + LOOK_SECONDS)
         self.assertEqual(self.closed(), [True, False, False, False, False])
         self.step()
         self.assertEqual(self.pulled[2:], self.connections[2:3])
