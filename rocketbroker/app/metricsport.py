@@ -9,15 +9,15 @@ neither starts later for it nor is larger.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
-from twisted.internet.defer import Deferred, maybeDeferred, succeed
-from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IAddress, IListeningPort, IReactorTCP
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
 
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.plain_port import PlainPort
 
 if TYPE_CHECKING:
     from rocketbroker.broker.background_work import InThread
@@ -31,6 +31,10 @@ PROMETHEUS: Final = "PROM"
 
 #: The key of its port.
 PORT_KEY: Final = "metricsPromExporterPort"
+
+#: For so long (in s) a connection may stay without a whole request, from the first byte
+#: of its head or the end of the last answer on.
+IDLE_SECONDS: Final = 60
 
 #: Why a name server is not ready.
 NOT_READY: Final = "It waits for brokers to register (waitSecondsForService)."
@@ -88,12 +92,13 @@ class MetricsPort:
 
     def __init__(
         self,
-        reactor: IReactorTCP,
+        reactor: Any,
         options: MetricsOptions,
         is_required: bool,
         make_site: Callable[[], Any],
     ) -> None:
         """
+        @param reactor: listens, and tells the time.
         @param is_required: whether the port was asked for, so that the server does not
             start without it.
         """
@@ -101,7 +106,7 @@ class MetricsPort:
         self._options = options
         self._is_required = is_required
         self._make_site = make_site
-        self._listening: IListeningPort | None = None
+        self._listening: PlainPort | None = None
 
     def listen(self) -> int:
         """Accept scrapes; also before the reactor runs.
@@ -115,13 +120,15 @@ class MetricsPort:
             return 0
         host = options.metrics_prom_exporter_host
         try:
-            self._listening = self._reactor.listenTCP(
-                port, SiteLater(self._make_site), interface=host
+            listening = PlainPort(
+                self._reactor, SiteLater(self._make_site), "metrics", IDLE_SECONDS
             )
-        except CannotListenError as error:
+            listening.listen(host, port)
+        except ConfigurationError as error:
+            cause = cast(OSError, error.__cause__)
             sentence = (
                 f"The metrics port {host or '*'}:{port} cannot be had: "
-                f"{error.socketError.strerror or error.socketError} "
+                f"{cause.strerror or cause} "
                 "(metricsPromExporterPort; 0 switches metrics off)."
             )
             if self._is_required:
@@ -130,6 +137,7 @@ class MetricsPort:
                 "There are no metrics and no /healthz: {sentence}", sentence=sentence
             )
             return 0
+        self._listening = listening
         return port
 
     def stop(self) -> Deferred[None]:
@@ -137,7 +145,7 @@ class MetricsPort:
         listening, self._listening = self._listening, None
         if listening is None:
             return succeed(None)
-        return maybeDeferred(listening.stopListening).addCallback(lambda _: None)
+        return listening.stop()
 
 
 def broker_site(

@@ -34,6 +34,7 @@ from zope.interface import implementer
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.metrics.samples import Samples
+from rocketbroker.remoting.plain_port import PlainConnection
 
 #: Reads the parts' counters: the samples of these names as they are now; no name: all.
 Collect = Callable[[frozenset[str]], Deferred[Samples]]
@@ -43,9 +44,6 @@ Health = Callable[[], "str | None"]
 
 #: Sentences about what an operator has to mend while the server works.
 Troubles = Callable[[], Sequence[str]]
-
-#: A scrape is one short request; a connection idle for so long (in s) is closed.
-IDLE_SECONDS: Final = 60
 
 #: So many answers may be on their way. Each may be of some megabytes, for as long as
 #: its reader takes.
@@ -268,8 +266,24 @@ class _Root(Resource):
         return notFound()
 
 
+class _PageRequest(Request):
+    """A request that engages its connection until it is answered."""
+
+    def process(self) -> None:
+        """All of it has come."""
+        connection = self.transport
+        if isinstance(connection, PlainConnection):
+            connection.engage()
+            self.notifyFinish().addBoth(lambda _: connection.disengage())
+        super().process()
+
+
 class _QuietSite(Site):
-    """A site that does not write a line for each scrape."""
+    """A site that does not write a line for each scrape.
+
+    Its connections are closed by L{rocketbroker.remoting.plain_port} when they are
+    idle: Twisted's time-out begins again with each byte.
+    """
 
     noisy = False
 
@@ -299,6 +313,6 @@ def metrics_site(
     root.putChild(b"healthz", healthz)
     for name, resource in (pages or {}).items():
         root.putChild(name, resource)
-    site = _QuietSite(root)
-    site.timeOut = IDLE_SECONDS
+    site = _QuietSite(root, _PageRequest)
+    site.timeOut = None
     return site

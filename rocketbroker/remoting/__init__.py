@@ -18,6 +18,7 @@ The reactor may be a L{rocketbroker.testing.network.MemoryNetwork}; a server has
 then. The modules, in the order in which a request meets them:
 
   - C{server}, C{listener}: a port; accepting connections
+  - C{plain_port}: the ports of other protocols: few connections, of use
   - C{hub}, C{hubconnection}: bytes in and out, through one epoll for all connections
   - C{sockets}: what that epoll watches; sockets of connections of other processes
   - C{cutting}: from bytes to frames, and to responders

@@ -1,5 +1,10 @@
 # -*- test-case-name: tests.remoting.test_listener -*-
-"""A listening socket that hands accepted sockets to the hub instead of Twisted."""
+"""A listening socket: all ports of a server accept their connections here.
+
+Those of data go to the hub, those of L{rocketbroker.remoting.plain_port} to Twisted.
+What they have in common is the limit of descriptors: connections leave some to the
+store, and when there are none at all nobody is accepted for a moment.
+"""
 
 from __future__ import annotations
 
@@ -106,6 +111,7 @@ class Listener:
         counts: Counts,
         limit: int,
         open_connections: Callable[[], int],
+        most: int | None = None,
     ) -> None:
         """
         @param reactor: watches the socket.
@@ -115,16 +121,19 @@ class Listener:
         @param counts: the port's.
         @param limit: the limit of descriptors: a connection more than it allows is
             closed at once.
-        @param open_connections: how many there are now, of all ports.
+        @param open_connections: how many there are now, of all ports that share it.
+        @param most: how many there may be; L{None}: the share of all connections.
         """
         self._counts = counts
-        self._max_connections = connections_of(limit)
+        self._most = connections_of(limit) if most is None else most
         self._highest = highest_descriptor(limit)
         self._open_connections = open_connections
         self._reactor = reactor
         self._socket = sock
         self._accepted = accepted
         self._stopped = False
+        name = sock.getsockname()
+        self._name = f"port {name[1]}" if isinstance(name, tuple) else "a socket"
         reactor.addReader(self)
 
     def fileno(self) -> int:
@@ -161,15 +170,19 @@ class Listener:
 
     def _refusal(self, descriptor: int) -> str:
         """Why there is no room for a connection; empty if there is."""
-        if self._open_connections() >= self._max_connections:
-            return f"there are {self._max_connections}, as many as open files allow"
+        if self._open_connections() >= self._most:
+            return f"there are {self._most}, as many as open files allow"
         if descriptor >= self._highest:
             return f"there are {self._highest} descriptors in use"
         return ""
 
     def _pause(self, reason: object) -> None:
         self._counts.refused += 1
-        self._log.warn("No connections accepted for a second: {reason}.", reason=reason)
+        self._log.warn(
+            "No connections accepted on {port} for a second: {reason}.",
+            port=self._name,
+            reason=reason,
+        )
         self._reactor.removeReader(self)
         self._reactor.callLater(PAUSE_SECONDS, self._resume)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast, final
 
 from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import (
     IAddress,
     IDelayedCall,
@@ -29,11 +28,11 @@ from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.listener import (
     Listener,
-    cannot_listen,
     connections_of,
     descriptor_limit,
     listening_socket,
 )
+from rocketbroker.remoting.plain_port import listen_plain
 from rocketbroker.remoting.protocol import RemotingProtocol
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
@@ -118,14 +117,15 @@ class RemotingServer:
             port = options.listen_port
         host = options.bind_address
         if self._hub is None:
-            tcp = cast(IReactorTCP, self._reactor)
-            backlog = options.server_socket_backlog
-            try:
-                listening = tcp.listenTCP(port, _Accepting(self.group), backlog, host)
-            except CannotListenError as error:
-                raise cannot_listen(host, port, error.socketError) from error
-            self._listening = listening
-            return int(cast(Any, listening.getHost()).port)
+            self._listening, found = listen_plain(
+                self._reactor,
+                _Accepting(self.group),
+                (host, port),
+                options.server_socket_backlog,
+                self.group.counts,
+                lambda: len(self.group.connections),
+            )
+            return found
         sock = listening_socket(host, port, options.server_socket_backlog)
         for option, size in (
             (socket.SO_SNDBUF, options.server_socket_snd_buf_size),

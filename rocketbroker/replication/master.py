@@ -28,11 +28,9 @@ from functools import partial
 from typing import Any, ClassVar, Final, cast, final
 
 from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import (
     IAddress,
     IDelayedCall,
-    IListeningPort,
     IReactorTime,
     ITCPTransport,
 )
@@ -43,8 +41,8 @@ from zope.interface import classImplements
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.addresses import address_text
-from rocketbroker.remoting.listener import cannot_listen
 from rocketbroker.remoting.periodic import PeriodicCall
+from rocketbroker.remoting.plain_port import PlainPort
 from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.replication.interfaces import (
     InThread,
@@ -64,6 +62,10 @@ PIECE_BYTES: Final = 1 << 20
 
 #: What was appended last is in memory: it is not worth asking whether it is.
 WARM_BYTES: Final = 4 << 20
+
+#: For so long a connection may send no report. Slaves of RocketMQ send the first within
+#: five seconds.
+FIRST_REPORT_SECONDS: Final = 20.0
 
 #: How often each slave is looked at, at the least; RocketMQ does it as often.
 LOOK_SECONDS: Final = 1.0
@@ -174,7 +176,7 @@ class Replica(Protocol):
         if self._held is not None:
             self._held.cancel()
             self._held = None
-        if self.is_slave:
+        if self.is_slave and self.sent >= 0:
             self._log.info(
                 "The slave {address} has gone; it had the log up to {acked}.",
                 address=self.address,
@@ -204,6 +206,7 @@ class Replica(Protocol):
     def _begin(self, position: int) -> None:
         """Its first report: it has all before C{position}, or nothing."""
         server = self._server
+        cast(Any, self.transport).engage()
         end = server.store.published_position
         if not position:
             size = server.options.mapped_file_size_commit_log
@@ -395,7 +398,7 @@ class ReplicaServer(ServerFactory):
         if options.ha_flow_control_enable:
             self.max_per_second = max(1, options.max_ha_transfer_byte_in_second)
         self._interface = interface
-        self._port: IListeningPort | None = None
+        self._port: PlainPort | None = None
         self._watchers: list[Callable[[], None]] = []
         self._acks: list[int] | None = None
         self._pushing: IDelayedCall | None = None
@@ -405,19 +408,13 @@ class ReplicaServer(ServerFactory):
 
     def listen(self, port: int) -> int:
         """Accept slaves from now on; the port."""
-        try:
-            listening = self._reactor.listenTCP(
-                max(0, port), self, interface=self._interface
-            )
-        except CannotListenError as error:
-            cause = error.socketError
-            raise cannot_listen(self._interface, port, cause) from error
+        listening = PlainPort(self._reactor, self, "replication", FIRST_REPORT_SECONDS)
+        found = listening.listen(self._interface, max(0, port))
         self._port = listening
         heartbeat = self.options.ha_send_heartbeat_interval / 1000
         self._watch.start()
         self._looking.start(min(LOOK_SECONDS, heartbeat / 2))
-        address: Any = listening.getHost()
-        return int(address.port)
+        return found
 
     @property
     def strangers(self) -> list[str]:
@@ -461,7 +458,7 @@ class ReplicaServer(ServerFactory):
             self._pushing.cancel()
             self._pushing = None
         port, self._port = self._port, None
-        closed = maybeDeferred(lambda: port and port.stopListening())
+        closed = maybeDeferred(lambda: port and port.stop())
         for each in list(self.connected):
             each.close()
         return closed.addCallback(lambda _: self._when_empty())

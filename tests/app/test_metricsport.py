@@ -6,14 +6,13 @@ import socket
 
 import attrs
 from twisted.internet.address import IPv4Address
-from twisted.internet.error import CannotListenError
-from twisted.internet.protocol import Factory, Protocol
-from twisted.internet.testing import MemoryReactor
+from twisted.internet.protocol import Factory, Protocol, ServerFactory
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.metricsport import MetricsPort, SiteLater
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.testing.network import MemoryNetwork
 
 
 @attrs.frozen
@@ -25,21 +24,13 @@ class Settings:
     metrics_prom_exporter_host: str = ""
 
 
-class Taken(MemoryReactor):
-    """A reactor whose ports are all taken."""
-
-    def listenTCP(self, port: int, *args: object, **words: object) -> object:
-        """As a real one answers then."""
-        raise CannotListenError("", port, OSError(98, "Address already in use"))
-
-
 class MetricsPortTests(SynchronousTestCase):
     """On, off, taken; and nothing imported before it is needed."""
 
     def setUp(self) -> None:
         """Count how often the site is made."""
         self.made = 0
-        self.reactor = MemoryReactor()
+        self.network = MemoryNetwork()
 
     def make(self) -> Factory:
         """A site of its own kind."""
@@ -49,11 +40,12 @@ class MetricsPortTests(SynchronousTestCase):
     def test_on(self) -> None:
         """It listens on the port, at the address of the settings."""
         settings = Settings(metrics_prom_exporter_host="127.0.0.1")
-        port = MetricsPort(self.reactor, settings, True, self.make)
+        port = MetricsPort(self.network, settings, True, self.make)
         self.assertEqual(port.listen(), 5557)
-        ((number, _, _, interface),) = self.reactor.tcpServers
-        self.assertEqual((number, interface), (5557, "127.0.0.1"))
+        address = self.network.ports[5557].getHost()
+        self.assertEqual(address.host, "127.0.0.1")
         self.successResultOf(port.stop())
+        self.assertEqual(self.network.ports, {})
 
     def test_off(self) -> None:
         """Port 0, or another exporter, and it does not listen."""
@@ -61,21 +53,27 @@ class MetricsPortTests(SynchronousTestCase):
             Settings(metrics_prom_exporter_port=0),
             Settings(metrics_exporter_type="DISABLE"),
         ):
-            port = MetricsPort(self.reactor, settings, True, self.make)
+            port = MetricsPort(self.network, settings, True, self.make)
             self.assertEqual(port.listen(), 0)
             self.successResultOf(port.stop())
-        self.assertEqual(self.reactor.tcpServers, [])
+        self.assertEqual(self.network.ports, {})
+
+    def take(self) -> None:
+        """Somebody else listens on the port."""
+        self.network.listenTCP(5557, ServerFactory())
 
     def test_taken(self) -> None:
         """A port in use is one sentence that names it and what to do."""
-        port = MetricsPort(Taken(), Settings(), True, self.make)
+        self.take()
+        port = MetricsPort(self.network, Settings(), True, self.make)
         error = self.assertRaises(ConfigurationError, port.listen)
         self.assertIn("5557 cannot be had: Address already in use", str(error))
         self.assertNotIn("\n", str(error))
 
     def test_takenUnasked(self) -> None:
         """Where the port was not asked for, the server does without, and says so."""
-        port = MetricsPort(Taken(), Settings(), False, self.make)
+        self.take()
+        port = MetricsPort(self.network, Settings(), False, self.make)
         with capturedLogs() as events:
             self.assertEqual(port.listen(), 0)
         (event,) = events

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
+from typing import Any, cast
 
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.error import ConnectionDone
+from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
@@ -17,6 +19,7 @@ from twisted.web.server import Site
 
 from rocketbroker.metrics.samples import PIECE_LINES, Samples
 from rocketbroker.metrics.site import MAX_ANSWERS, metrics_site
+from rocketbroker.remoting.plain_port import FewConnections
 from rocketbroker.testing.threads import Threads, at_once
 
 
@@ -31,7 +34,7 @@ def filled(samples: Samples) -> Samples:
 class Scraper(StringTransport):
     """One connection of a scraper, which may stop to read."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site | FewConnections) -> None:
         super().__init__()
         channel = site.buildProtocol(None)
         assert channel is not None
@@ -170,6 +173,31 @@ class SiteTests(SynchronousTestCase):
         self.not_ready = None
         self.assertIn(b"200 OK", self.get("/healthz/ready")[0])
         self.assertIn(b"404", self.get("/healthz/other")[0])
+
+    def test_connectionIsOfUseFromWholeRequestToEndOfAnswer(self) -> None:
+        """Neither the begin of a head nor the pause after an answer keeps it open."""
+        self.collected = Deferred()
+        site = metrics_site(self.collect, at_once, lambda: None, tuple, lambda: None)
+        clock = Clock()
+        connections = FewConnections(cast(Any, clock), site, "metrics", 60, 3)
+        connections.doStart()
+        self.addCleanup(connections.doStop)
+        begun, asking, idle = (Scraper(connections) for _ in range(3))
+        begun.channel.dataReceived(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: ")
+        clock.advance(30)
+        asking.channel.dataReceived(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        idle.channel.dataReceived(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.assertEqual(len(connections.engaged), 1)
+        begun.channel.dataReceived(b"x")
+        clock.advance(30)
+        closed = [each.disconnected for each in (begun, asking, idle)]
+        self.assertEqual(closed, [True, False, False])
+        clock.advance(30)
+        closed = [each.disconnected for each in (begun, asking, idle)]
+        self.assertEqual(closed, [True, False, True])
+        self.collected.callback(filled(Samples({}, frozenset())))
+        self.assertEqual(connections.engaged, set())
+        self.assertIn(b"200 OK", asking.answer()[0])
 
     def test_head(self) -> None:
         """A probe with HEAD gets the status alone, and nothing is logged."""

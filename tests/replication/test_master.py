@@ -11,7 +11,12 @@ from zope.interface.verify import verifyObject
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.replication.interfaces import IReplica, IReplicaServer
-from rocketbroker.replication.master import WARM_BYTES, Replica, ReplicaServer
+from rocketbroker.replication.master import (
+    FIRST_REPORT_SECONDS,
+    WARM_BYTES,
+    Replica,
+    ReplicaServer,
+)
 from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.replicas import ScriptedMembership
 from rocketbroker.testing.threads import Threads
@@ -516,6 +521,20 @@ class PortTests(MasterCase):
             )
             self.assertGreater(server.listen(port), 0)
             self.successResultOf(server.stop())
+
+    def test_connectionThatNeverReportsIsClosed(self) -> None:
+        """Bytes that are no report do not keep it open, and it is not called a slave
+        that has gone."""
+        slave = self.slave()
+        assert slave.transport is not None
+        with capturedLogs() as events:
+            for _ in range(5):
+                slave.transport.write(b"x")
+                self.network.advance(FIRST_REPORT_SECONDS / 4)
+            self.network.settle()
+        self.assertTrue(slave.is_gone)
+        (event,) = events
+        self.assertIn("Closed 1 connections to the port of repl", formatEvent(event))
 
     def test_stop(self) -> None:
         """All slaves are let go, and none is accepted any more."""
