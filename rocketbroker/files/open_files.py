@@ -42,7 +42,8 @@ MIN_BOUND: Final = 16
 #: With more nothing is faster, and each costs the kernel a kilobyte.
 MAX_BOUND: Final = 16384
 
-_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE)
+#: The process, or the system, has as many files open as it may.
+EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def bound_of(limit: int) -> int:
@@ -112,7 +113,7 @@ class OpenFiles:
         try:
             file = self.files.open(path, create)
         except OSError as error:
-            if error.errno not in _EXHAUSTED or not self._open:
+            if error.errno not in EXHAUSTED or not self._open:
                 raise
             # Others have taken the descriptors: half of these will do.
             self._let_go(len(self._open) // 2)

@@ -32,6 +32,7 @@ from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.open_files import EXHAUSTED
 from rocketbroker.store.running_flags import DISK_FULL, RunningFlags
 
 #: A disk with room for so many segments is not full.
@@ -58,11 +59,14 @@ def readable_size(count: int) -> str:
 
 
 def describe_refusal(files: IFiles, folder: str, text: str, error: OSError) -> str:
-    """A sentence about an error of a disk, with how much of it is free.
+    """A sentence about an error of a disk, with how much of it is free, unless it is
+    not the disk that refuses: there may be too many open files.
 
     @param text: the action that failed, C{{}} for the directory.
     """
     sentence = f"{text.format(folder)}: {error.strerror}"
+    if error.errno in EXHAUSTED:
+        return sentence
     try:
         total, usable = files.usage(folder)
     except OSError:

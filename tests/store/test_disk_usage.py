@@ -228,6 +228,14 @@ class MessageTests(SynchronousTestCase):
             "/log cannot be written: No space left on device",
         )
 
+    def test_tooManyOpenFilesSayNothingOfDisk(self) -> None:
+        """How much of it is free has nothing to do with that."""
+        error = OSError(errno.EMFILE, "Too many open files")
+        self.assertEqual(
+            describe_refusal(MemoryDisk(BLOCK), "/log", "{} cannot be read", error),
+            "/log cannot be read: Too many open files",
+        )
+
     def test_never(self) -> None:
         """A disk that was not asked yet is reported as unknown."""
         room = DiskRoom("/log")

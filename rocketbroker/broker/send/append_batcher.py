@@ -60,6 +60,11 @@ from rocketbroker.store.interfaces import (
     Draft,
     IStore,
 )
+from rocketbroker.store.running_flags import (
+    DISK_FULL,
+    LOGIC_DISK_FULL,
+    NOT_APPENDABLE,
+)
 
 #: Why a send is turned away, besides the reasons of L{Overload}: the message is too
 #: long; the store takes none, as its disk is full, say, or this is a slave; it would
@@ -108,7 +113,14 @@ def problem_of(draft: Draft, store: IStore, max_bytes: int) -> BrokerError:
 
 
 def _unavailable(store: IStore, reason: str) -> ServiceNotAvailable:
-    """The error for whoever sends what the store does not take."""
+    """The error for whoever sends what the store does not take.
+
+    RocketMQ lists what may be the reason, a full disk first. Where it is another, and
+    the store knows it, the client is told that one.
+    """
+    bits = store.flags.bits
+    if reason and bits & NOT_APPENDABLE and not bits & (DISK_FULL | LOGIC_DISK_FULL):
+        return ServiceNotAvailable(f"service not available now: {reason}")
     return ServiceNotAvailable(
         "service not available now. It may be caused by one of the following "
         f"reasons: the broker's disk is full [{_ratios(store)}], "

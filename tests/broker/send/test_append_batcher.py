@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.send.send_answers import SIZE_BOUNDS, QueueSends
 from rocketbroker.errors import SystemBusy
 from rocketbroker.store.interfaces import Draft
+from rocketbroker.store.running_flags import DISK_FULL, WRITE_LOGICS_QUEUE_ERROR
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.hot import MAX_READY_HEADS
@@ -236,6 +237,28 @@ class IntakeTests(SynchronousTestCase):
         (answer,) = rig.answers()
         self.assertEqual(answer.code, ResponseCode.SERVICE_NOT_AVAILABLE)
         self.assertIn("service not available now", answer.remark or "")
+
+    def refusal(self, bit: int, reason: str) -> str:
+        """What a client reads while a part of the store holds a bit."""
+        rig = self.make()
+        rig.store.flags.set(bit, True, reason, "test")
+        self.send(rig, 1)
+        rig.batcher.flush()
+        (answer,) = rig.answers()
+        self.assertEqual(answer.code, ResponseCode.SERVICE_NOT_AVAILABLE)
+        return answer.remark or ""
+
+    def test_otherReasonIsNotCalledFullDisk(self) -> None:
+        """A store that can open no more files says so, and of a disk nothing."""
+        reason = "the queues in /queues cannot be written: Too many open files"
+        remark = self.refusal(WRITE_LOGICS_QUEUE_ERROR, reason)
+        self.assertEqual(remark, f"service not available now: {reason}")
+
+    def test_fullDiskHasRatios(self) -> None:
+        """A full disk is told in RocketMQ's words, with the reason behind them."""
+        remark = self.refusal(DISK_FULL, "the disk is full: /log")
+        self.assertIn("reasons: the broker's disk is full [CL: ", remark)
+        self.assertTrue(remark.endswith("the disk is full: /log"), remark)
 
 
 class CountTests(SynchronousTestCase):
