@@ -282,6 +282,7 @@ class BrokerService(LoggedService):
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
             for table in (self.broker.main, self.broker.vip)
         )
+        self.broker.running.subscribe(self._configure_ports)
         if self.approvals is not None:
             self.approvals.port_counts = self.main.group.counts
         time_timers(reactor, self.main.turns)
@@ -305,6 +306,10 @@ class BrokerService(LoggedService):
                 server.stop()
             store.close()
             raise
+
+    def _configure_ports(self, settings: BrokerSettings) -> None:
+        for server in (self.main, self.vip):
+            server.configure(settings.server)
 
     def _make_store(self, files: Disk) -> Store:
         settings = self.settings

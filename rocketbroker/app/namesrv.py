@@ -106,6 +106,8 @@ class NameServerService(LoggedService):
             self.nameserver.responders,
             hub_of(reactor, settings.server),
         )
+        running = self.nameserver.settings
+        running.subscribe(lambda _: self.server.configure(running.current.server))
         time_timers(reactor, self.server.turns)
         self.metrics = MetricsPort(
             reactor,

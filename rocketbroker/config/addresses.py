@@ -1,12 +1,13 @@
 # -*- test-case-name: tests.config.test_addresses -*-
 """Addresses in settings: those of name servers, the one that clients are told, and
-those of trusted hosts."""
+those of trusted hosts and proxies."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
 
 from rocketbroker.config.keyed import PORT
@@ -23,6 +24,9 @@ _EVERYWHERE: Final = ("", "0.0.0.0", "::", "[::]", "*")
 
 #: Names of the machine for itself.
 _LOOPBACK: Final = re.compile(r"127\.[0-9.]+|\[?::1\]?|localhost")
+
+#: The machine itself, as a list of networks.
+LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1"
 
 
 def check_host(text: str) -> None:
@@ -45,18 +49,30 @@ def check_interface(text: str) -> None:
         check_host(text)
 
 
+@lru_cache(maxsize=16)
 def networks(text: str) -> tuple[Network, ...]:
-    """The entries of a list of addresses and networks: C{10.0.0.7;10.1.0.0/16;::1}.
+    """The entries of a list of addresses and networks: C{10.0.0.7;10.1.0.0/16;::1},
+    with semicolons or commas.
 
     @raise ValueError: what it must be instead.
     """
+    entries = (entry.strip().strip("[]") for entry in re.split("[,;]", text))
     try:
-        entries = (entry.strip().strip("[]") for entry in text.split(";"))
-        return tuple(ip_network(entry, strict=False) for entry in entries if entry)
+        return tuple(ip_network(entry) for entry in entries if entry)
     except ValueError as error:
         raise ValueError(
-            f"it must be addresses and networks, as in 10.0.0.7;10.1.0.0/16: {error}"
+            "it must be a list of addresses and networks, as in "
+            f"10.0.0.7;10.1.0.0/16;fd00::/8, and {error}"
         ) from error
+
+
+def is_among(address: bytes, text: str) -> bool:
+    """Whether an address is in a list that L{networks} takes.
+
+    @param address: its 4 or 16 bytes.
+    """
+    found = ip_address(address)
+    return any(found in network for network in networks(text))
 
 
 def addresses(text: str | None, source: str, key: str) -> tuple[str, ...]:

@@ -49,8 +49,8 @@ def running(default: T) -> T:
     """The default of an attribute that a request can change while the server runs.
 
     Who declares one so promises that the parts obey the change, and that its value
-    never becomes a path, a command, a class or an address to connect to: anybody can
-    send a request.
+    never becomes a path, a command, a class, or an address that the server connects to
+    or listens at: anybody can send a request.
     """
     return attrs.field(default=default, metadata={_RUNNING: True})
 

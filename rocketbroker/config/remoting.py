@@ -12,8 +12,12 @@ from typing import ClassVar, Final
 import attrs
 
 from rocketbroker.config import machine
-from rocketbroker.config.addresses import check_interface
-from rocketbroker.config.keyed import LONG, PORT, POSITIVE, KeyedOptions
+from rocketbroker.config.addresses import (
+    LOOPBACK_NETWORKS,
+    check_interface,
+    networks,
+)
+from rocketbroker.config.keyed import LONG, PORT, POSITIVE, KeyedOptions, running
 
 #: The budget of memory for what waits in all connections of a server.
 MAX_BUFFERED_BYTES: Final = 128 << 20
@@ -44,8 +48,13 @@ class RemotingServerOptions(KeyedOptions):
         "server_async_semaphore_value": "requests waiting for one client, min. 4096",
         "rocketbroker_max_buffered_bytes": "memory for unfinished requests and unread "
         "answers of all connections; beyond it they are read no further (ours)",
+        "rocketbroker_proxy_protocol_from": "addresses and networks of proxies that "
+        "may say, by the PROXY protocol, for whom they speak (ours)",
     }
-    CHECKS: ClassVar = {"bind_address": check_interface}
+    CHECKS: ClassVar = {
+        "bind_address": check_interface,
+        "rocketbroker_proxy_protocol_from": networks,
+    }
     UNITS: ClassVar = {
         "server_channel_max_idle_time_seconds": "s",
         "server_socket_snd_buf_size": "bytes",
@@ -74,6 +83,7 @@ class RemotingServerOptions(KeyedOptions):
     shutdown_wait_time_seconds: int = 30
     use_epoll_native_selector: bool = False
     rocketbroker_max_buffered_bytes: int = MAX_BUFFERED_BYTES
+    rocketbroker_proxy_protocol_from: str = running(LOOPBACK_NETWORKS)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -6,9 +6,9 @@ not know. Paths and numbers of processes that came this way ended in shell comma
 (CVE-2023-33246) and in files anywhere on the disk (CVE-2023-37582), and an operator who
 misspelt a key was told of a success. Here there is an allow-list, the keys that are
 L{declared so<rocketbroker.config.keyed.running>}: numbers, switches, and a few words,
-none of which names a file, a command, a class or an address. The black list refuses as
-RocketMQ's does; what a restart takes, and what nothing knows, is refused in words; and
-of several changes in one request all are made or none.
+none of which names a file, a command, a class or an address to speak to. The black list
+refuses as RocketMQ's does; what a restart takes, and what nothing knows, is refused in
+words; and of several changes in one request all are made or none.
 
 A key of RocketMQ that has no effect here is accepted: a tool that sets it for a whole
 cluster succeeds, and finds the value in its file and in the answer to request 26.

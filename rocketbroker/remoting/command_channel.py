@@ -29,6 +29,7 @@ from twisted.python.failure import Failure
 from zope.interface import classImplements
 
 from rocketbroker.codec.words import mypyc_attr
+from rocketbroker.config.addresses import is_among
 from rocketbroker.errors import (
     BrokerError,
     ConnectionLost,
@@ -50,6 +51,12 @@ from rocketbroker.wire.proxy_header import proxy_header
 
 #: Remarks are cut here, so that no exception's words make an answer of megabytes.
 MAX_REMARK: Final = 1024
+
+#: Why a header of the PROXY protocol is refused.
+NO_PROXY: Final = (
+    "a header of the PROXY protocol, from an address that is not in "
+    "rocketbrokerProxyProtocolFrom"
+)
 
 #: How RocketMQ begins the remark when a queue of requests is full.
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
@@ -141,12 +148,18 @@ class CommandChannel(ABC):
         """The first bytes of the connection, behind a proxy's header if there is one.
 
         The header's address becomes C{peer}, for logs and tables of clients. In
-        messages stays the proxy's, as in RocketMQ.
+        messages stays the proxy's, as in RocketMQ. The log is to be believed: so only
+        those may send a header whom the operator trusts. In a worker the owner looks.
 
         @return: L{None} while more bytes are needed to tell.
-        @raise RemoteProtocolError: it begins as such a header and is none.
+        @raise RemoteProtocolError: it begins as such a header and is none, or the peer
+            may not send one.
         """
         found = proxy_header(data)
+        if found is None or found.size:
+            group, address = self.group, self.peer_host[:-PORT_BYTES]
+            if group.relay is None and not is_among(address, group.limits.proxies):
+                raise ForeignProtocol(NO_PROXY)
         if found is None:
             return None
         self.is_new = False

@@ -14,6 +14,7 @@ import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
+from rocketbroker.config.addresses import LOOPBACK_NETWORKS
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.response_table import ResponseTable
@@ -67,6 +68,8 @@ class Limits:
     @ivar under_way: general requests at once.
     @ivar requests: requests of ours that wait for responses at once.
     @ivar idle_seconds: how long nothing may move.
+    @ivar proxies: the addresses and networks that may send a header of the PROXY
+        protocol.
     """
 
     frame_bytes: int = attrs.field(
@@ -77,6 +80,7 @@ class Limits:
     under_way: int = MAX_UNDER_WAY
     requests: int = MAX_REQUESTS
     idle_seconds: float = 120.0
+    proxies: str = LOOPBACK_NETWORKS
 
     @classmethod
     def of_server(cls, options: RemotingServerOptions) -> Limits:
@@ -87,6 +91,7 @@ class Limits:
             low_water=low,
             requests=max(MAX_REQUESTS, options.server_async_semaphore_value),
             idle_seconds=options.server_channel_max_idle_time_seconds,
+            proxies=options.rocketbroker_proxy_protocol_from,
         )
 
     @classmethod
@@ -98,6 +103,7 @@ class Limits:
             low_water=low,
             requests=options.client_async_semaphore_value,
             idle_seconds=options.client_channel_max_idle_time_seconds,
+            proxies="",
         )
 
 

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast, final
 
+import attrs
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import (
     IAddress,
@@ -145,6 +146,11 @@ class RemotingServer:
             self._hub.connection_count,
         )
         return int(sock.getsockname()[1])
+
+    def configure(self, options: RemotingServerOptions) -> None:
+        """Obey what may change while it runs: who may speak for others."""
+        proxies = options.rocketbroker_proxy_protocol_from
+        self.group.limits = attrs.evolve(self.group.limits, proxies=proxies)
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
         assert self._hub is not None

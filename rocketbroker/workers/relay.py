@@ -297,8 +297,14 @@ class OwnerRelay:
             self.stream.write_data(client.id, data)
 
     def proxy_header(self, connection: HubConnection, header: bytes) -> None:
-        """Let the owner see which address logs and tables are to show."""
-        self._pass(self._of[connection], header)
+        """Let the owner see which address logs and tables are to show.
+
+        It may close the connection for it: until it has seen the header, sends go to
+        it, too.
+        """
+        client = self._of[connection]
+        self._pass(client, header)
+        self._fence(client)
 
     def garbage(self, connection: HubConnection, data: bytes) -> None:
         """Let the owner see why it has to close the connection."""

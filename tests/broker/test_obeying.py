@@ -34,6 +34,7 @@ OTHERS = {
     "deleteWhen": "05",
     "haTrustedAddresses": "10.0.0.7;10.1.0.0/16",
     "totalReplicas": "3",
+    "rocketbrokerProxyProtocolFrom": "10.0.0.0/8",
     "logicalDiskSpaceCleanForciblyThreshold": "0.7",
     # Below this no default of ours would be seen to matter.
     "registerNameServerPeriod": "20000",

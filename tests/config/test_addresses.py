@@ -5,14 +5,17 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.addresses import (
+    LOOPBACK_NETWORKS,
     addresses,
     advertised_address,
     check_host,
     check_interface,
-    networks,
+    is_among,
 )
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.addresses import packed_address
 
 
 class HostTests(SynchronousTestCase):
@@ -121,27 +124,41 @@ class AdvertisedTests(SynchronousTestCase):
         self.assertEqual(settings.address_reason, "brokerIP1")
 
 
-class NetworkTests(SynchronousTestCase):
-    """L{networks}."""
+class NetworksTests(SynchronousTestCase):
+    """Lists of addresses and networks."""
 
-    def test_good(self) -> None:
-        """Addresses and networks of both families; an address in a network stands for
-        the network."""
-        text = " 10.0.0.7; 10.1.2.3/16;;[fd00::1];fd00::/8 "
-        self.assertEqual(
-            [str(each) for each in networks(text)],
-            ["10.0.0.7/32", "10.1.0.0/16", "fd00::1/128", "fd00::/8"],
-        )
-        self.assertEqual(networks(""), ())
+    def test_listOfBothFamilies(self) -> None:
+        """An address is in it by itself, or by its network; nobody is in none."""
+        text = "10.0.0.5, 192.168.0.0/16;fd00::/8,"
+        for host, expected in (
+            ("10.0.0.5", True),
+            ("10.0.0.6", False),
+            ("192.168.7.1", True),
+            ("::ffff:10.0.0.5", True),
+            ("fd12::1", True),
+            ("::1", False),
+        ):
+            self.assertEqual(is_among(packed_address(host), text), expected, host)
+        self.assertFalse(is_among(packed_address("10.0.0.5"), ""))
 
-    def test_bad(self) -> None:
-        """Names, ports and other separators are refused, with the key."""
-        for text in ("broker-a", "10.0.0.7:1", "10.0.0.7,10.0.0.8", "10.0.0.7/33"):
-            error = self.assertRaises(
-                ConfigurationError,
-                BrokerSettings.from_properties,
-                {"haTrustedAddresses": text},
-                "f",
-            )
-            self.assertIn("haTrustedAddresses", str(error))
-            self.assertIn("10.0.0.7;10.1.0.0/16", str(error))
+    def test_ownMachineIsDefault(self) -> None:
+        """In both families."""
+        for host in ("127.0.0.1", "127.0.0.2", "::1"):
+            self.assertTrue(is_among(packed_address(host), LOOPBACK_NETWORKS))
+
+    def test_wrongEntryRefusesStartInOneSentence(self) -> None:
+        """Of a broker as of a name server."""
+        for entry in ("proxy.example", "10.0.0.0/33", "10.0.0.1/8"):
+            texts = {"rocketbrokerProxyProtocolFrom": f"127.0.0.1,{entry}"}
+            for settings in (BrokerSettings, NamesrvSettings):
+                error = self.assertRaises(
+                    ConfigurationError, settings.from_properties, texts
+                )
+                self.assertIn(
+                    f"settings: rocketbrokerProxyProtocolFrom cannot be '127.0.0.1,"
+                    f"{entry}': it must be a list of addresses and networks, as in "
+                    "10.0.0.7;10.1.0.0/16;fd00::/8, and ",
+                    str(error),
+                )
+                self.assertIn(entry, str(error).partition(" and ")[2])
+                self.assertTrue(str(error).endswith("."))

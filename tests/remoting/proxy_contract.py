@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import attrs
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import Limits
@@ -53,6 +55,42 @@ class ProxyContract(Case):
             self.assertEqual(len(self.w.commands()), 2, cuts)
             self.assertEqual(self.w.connection.peer, "203.0.113.7:56324")
             self.assertEqual(self.w.connection.peer_host, host)
+
+    def test_headerOfStrangerIsRefusedAtFirstBytes(self) -> None:
+        """Who is not among the proxies speaks for nobody; the log says so once."""
+        line = b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n"
+        binary = b"\r\n\r\n\0\r\nQUIT\n" + bytes.fromhex("20000000")
+        request = encode(Command(ECHO, opaque=1))
+        for data in (line + request, binary + request):
+            self.begin()
+            self.change(self.w, "10.0.0.0/8,::1")
+            peer = self.w.connection.peer
+            with capturedLogs() as events:
+                self.w.feed(data)
+            self.assertTrue(self.w.ended())
+            self.assertEqual(self.w.connection.peer, peer)
+            self.assertEqual(self.w.connection.group.counts.broken, 1)
+            self.assertEqual(
+                [formatEvent(each) for each in events],
+                [
+                    f"Closed {peer}: a header of the PROXY protocol, from an address "
+                    "that is not in rocketbrokerProxyProtocolFrom."
+                ],
+            )
+
+    def test_listOfProxiesChangesForNewConnections(self) -> None:
+        """A network that holds the peer's address is enough."""
+        for proxies in ("127.0.0.0/8", "10.0.0.1; 127.0.0.1", "0.0.0.0/0"):
+            self.begin()
+            self.change(self.w, "")
+            self.change(self.w, proxies)
+            self.w.feed(b"PROXY UNKNOWN\r\n" + encode(Command(ECHO, opaque=1)))
+            self.assertEqual(len(self.w.commands()), 1)
+
+    def change(self, wire: Wire, proxies: str) -> None:
+        """Let these be the proxies from now on."""
+        group = wire.connection.group
+        group.limits = attrs.evolve(group.limits, proxies=proxies)
 
     def test_proxyOwn(self) -> None:
         """A proxy that asks for itself is its own client."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -81,6 +82,17 @@ class ServerTests(SynchronousTestCase):
         self.assertNoResult(unanswered[-1])
         for each in unanswered:
             each.addErrback(lambda failure: None)
+
+    def test_proxiesChangeWhileItRuns(self) -> None:
+        """Who may speak for others is another list from then on, and nothing else."""
+        limits = self.server.group.limits
+        options = RemotingServerOptions(
+            rocketbroker_proxy_protocol_from="10.0.0.0/8",
+            server_channel_max_idle_time_seconds=5,
+        )
+        self.server.configure(options)
+        expected = attrs.evolve(limits, proxies="10.0.0.0/8")
+        self.assertEqual(self.server.group.limits, expected)
 
     def test_stop(self) -> None:
         """A stopped server has no connections and accepts none."""

@@ -108,6 +108,20 @@ class ServedTests(OwnSendsCase):
         keys = one.properties.keys()
         self.assertEqual(keys, other.properties.keys())
 
+    def test_sendBehindHeaderOfStrangerIsNotStored(self) -> None:
+        """A send behind a header of the PROXY protocol waits for the owner, who closes
+        the connection of whoever may not send one."""
+        line = b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n"
+        for proxies, stored in (("", False), ("1.2.3.0/24", True)):
+            limits = attrs.evolve(self.r.group.limits, proxies=proxies)
+            self.r.group.limits = limits
+            before, client = self.r.bodies(), self.r.client()
+            client.socket.sendall(line)
+            client.send(b"behind")
+            self.r.step()
+            self.assertEqual(self.r.bodies()[len(before) :], [b"behind"] * stored)
+            self.assertEqual(len(client.answers), stored)
+
     def test_batch(self) -> None:
         """So are batches."""
         before = self.r.appended
