@@ -108,7 +108,8 @@ def problem_of(draft: Draft, store: IStore, max_bytes: int) -> BrokerError:
     if status == IN_SYNC_REPLICAS_NOT_ENOUGH:
         return SystemFailure("in-sync replicas not enough")
     if status == CREATE_MAPPED_FILE_FAILED:
-        return SystemFailure("create mapped file failed, server is busy or broken.")
+        words = "create mapped file failed, server is busy or broken."
+        return SystemFailure(f"{words} {store.refusal() or ''}".rstrip())
     return SystemFailure("UNKNOWN_ERROR")
 
 

@@ -207,6 +207,22 @@ class IntakeTests(SynchronousTestCase):
         self.assertEqual(codes - expected - {0}, set())
         self.assertNotEqual(codes & expected, set())
 
+    def test_tooManyOpenFiles(self) -> None:
+        """A segment that cannot be made for that reason is no full disk: each refusal
+        tells the reason."""
+        rig = self.make()
+        rig.disk.fail("open", errno.EMFILE, times=1000)
+        remarks: set[str] = set()
+        for opaque in range(60):
+            self.assertTrue(rig.hot(SEND, send_ext(), b"x" * 4000, opaque))
+            rig.batcher.flush()
+            remarks.update(each.remark or "" for each in rig.answers() if each.code)
+        self.assertNotEqual(remarks, set())
+        for remark in remarks:
+            self.assertIn("Too many open files", remark)
+            self.assertNotIn("full", remark)
+            self.assertNotIn("free", remark)
+
     def test_mistake(self) -> None:
         """Even if the store raises what it should not everybody is answered."""
         rig = self.make()
