@@ -6,8 +6,8 @@ Such a port needs few connections, and anybody may reach it. So it has its rules
   - It has as many connections as L{few_of} says: descriptors are the store's, too.
   - A connection is I{engaged} while it is of use: that of a slave from its first report
     on, that of a scraper from a whole request to the end of the answer. One that is not
-    engaged makes room for the next, the one that has been so for longest first, and is
-    closed when its patience is over.
+    engaged makes room for the next, and is closed when its patience is over. Of those
+    the address that has most gives one up, the one that has been so for longest.
 
 So whoever connects and says nothing, or says it byte by byte, takes no descriptors from
 the store, and does not keep others out.
@@ -16,6 +16,7 @@ the store, and does not keep others out.
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, cast, final
 
@@ -39,6 +40,7 @@ from rocketbroker.remoting.listener import (
     descriptor_limit,
     listening_socket,
 )
+from rocketbroker.remoting.protocol import place
 
 #: Of so many descriptors one connection of such a port has one.
 FEW_SHARE: Final = 32
@@ -47,8 +49,8 @@ FEW_SHARE: Final = 32
 FEW_LEAST: Final = 8
 FEW_MOST: Final = 256
 
-#: Connections that wait to be accepted.
-BACKLOG: Final = 128
+#: Connections that wait to be accepted: as many as at a port of data, unless set.
+BACKLOG: Final = 1024
 
 #: The log has one line in this time about connections that were closed.
 LOG_SECONDS: Final = 1.0
@@ -171,7 +173,7 @@ class FewConnections(WrappingFactory):
             if not self._idle:
                 self._note_closed()
                 return None
-            self._close(next(iter(self._idle)))
+            self._close(self._least_of_use())
         return cast(PlainConnection, super().buildProtocol(addr))
 
     def registerProtocol(self, p: PlainConnection) -> None:
@@ -208,6 +210,13 @@ class FewConnections(WrappingFactory):
         if connection in self.engaged:
             self.engaged.remove(connection)
             self._wait(connection)
+
+    def _least_of_use(self) -> PlainConnection:
+        """The connection that makes room."""
+        hosts = {each: place(cast(Any, each).getPeer())[0] for each in self._idle}
+        counts = Counter(hosts.values())
+        most = max(counts.values())
+        return next(each for each in self._idle if counts[hosts[each]] == most)
 
     def _wait(self, connection: PlainConnection) -> None:
         self._idle[connection] = self._clock.callLater(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 from typing import Any, cast
 
+from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ClientFactory, Protocol, ServerFactory
-from twisted.internet.testing import MemoryReactorClock
+from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
@@ -126,6 +127,18 @@ class FewConnectionsTests(SynchronousTestCase):
         self.assertEqual(newcomer.heard, b"hello")
         self.connect()
         self.assertEqual([p.is_gone for p in peers], [True, False, True])
+
+    def test_addressWithMostMakesRoom(self) -> None:
+        """A crowd of one address does not push out who has just come from another."""
+        transports = []
+        for host in ("10.0.0.9", "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.1"):
+            transport = StringTransport(peerAddress=IPv4Address("TCP", host, 5))
+            connection = self.connections.buildProtocol(None)
+            assert connection is not None
+            connection.makeConnection(transport)
+            transports.append(transport)
+        gone = [each.disconnected for each in transports]
+        self.assertEqual(gone, [False, True, True, False, False])
 
     def test_newcomerDoesNotCloseConnectionsOfUse(self) -> None:
         """When all are of use there is no room."""
