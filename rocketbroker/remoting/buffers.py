@@ -29,9 +29,10 @@ The rules
      not keep producers from sending.
   4. Only when somebody waits are connections closed, those that keep memory and do not
      move, until there is room: of answers in C{STALLED_SECONDS} less than
-     C{LEAST_BYTES}, or less than all; of a frame in C{FRAME_STALLED_SECONDS} less than
-     what makes it whole in C{FRAME_SECONDS}. So a reservation that is not used is free
-     again before the clients that wait for it give up.
+     C{LEAST_BYTES}, or less than all; of a frame in C{FRAME_STALLED_SECONDS}, or
+     C{FIRST_STALLED_SECONDS}, less than what makes it whole in C{FRAME_SECONDS}. So a
+     reservation that is not used is free again before the clients that wait for it give
+     up.
 
 Answers are counted when they are large, and else from the moment at which the kernel
 did not take them: bytes that go out at the end of the turn cost nothing to count.
@@ -64,12 +65,16 @@ LEAST_BYTES: Final = 65536
 #: For so long the sender of an unfinished frame may move nothing while others wait.
 FRAME_STALLED_SECONDS: Final = 2.0
 
+#: And if it has a reservation for the first large frame that it sends: a thousand who
+#: send half of one have had theirs sooner then.
+FIRST_STALLED_SECONDS: Final = 1.0
+
 #: While others wait, a frame moves at the pace that makes it whole in this time. A
 #: client has given up long before: its sends time out after three seconds, unless set.
 FRAME_SECONDS: Final = 30.0
 
 #: While somebody waits, all who keep memory are looked at so often.
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 0.25
 
 #: What is received at once from a connection without a reservation while others wait to
 #: be read: a light client needs no more, and the begin of a large frame, which is read
@@ -149,12 +154,14 @@ class Held:
 
     def is_unfinished(self, holder: Holder, now: float) -> bool:
         """Whether its frame has not moved for too long."""
-        least = int(holder.wanted * FRAME_STALLED_SECONDS / FRAME_SECONDS)
+        is_first = holder.is_reserved and not holder.is_proven
+        patience = FIRST_STALLED_SECONDS if is_first else FRAME_STALLED_SECONDS
+        least = int(holder.wanted * patience / FRAME_SECONDS)
         enough = min(self.received + least, holder.wanted)
         received = len(holder.partial or b"")
         if not self.received or holder.since != self.since or received >= enough:
             self.has_received(holder, now)
-        return now - self.received_at >= FRAME_STALLED_SECONDS
+        return now - self.received_at >= patience
 
 
 @final

@@ -10,6 +10,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import (
+    FIRST_STALLED_SECONDS,
     FRAME_STALLED_SECONDS,
     LARGE_ANSWER_BYTES,
     LARGE_FRAME_BYTES,
@@ -239,7 +240,7 @@ class FrameTests(BufferCase):
         self.feed(0, huge[:100_000])
         self.feed(1, encode(Command(PULL)))
         self.assertEqual(self.pulled, [])
-        self.wait(FRAME_STALLED_SECONDS + LOOK_SECONDS)
+        self.wait(FIRST_STALLED_SECONDS + LOOK_SECONDS)
         self.assertEqual(self.closed(), [True, False, False])
         self.assertEqual(self.pulled, self.connections[1:2])
 
@@ -270,15 +271,26 @@ class FrameTests(BufferCase):
         self.clock.advance(3 * STALLED_SECONDS)
         self.assertEqual(self.closed(), [False] * 3)
         self.feed(2, self.frame[:100_000])
-        self.wait(FRAME_STALLED_SECONDS / 2)
+        self.wait(FIRST_STALLED_SECONDS / 2)
         self.feed(1, self.frame[100_000:350_000])
         self.assertEqual(self.closed(), [False] * 3)
-        self.wait(FRAME_STALLED_SECONDS / 2 + LOOK_SECONDS)
+        self.wait(FIRST_STALLED_SECONDS / 2 + LOOK_SECONDS)
         self.assertEqual(self.closed(), [True, False, False])
         self.assertEqual(self.group.counts.stalled, 1)
         self.step()
         self.feed(2, self.frame[100_000:])
         self.assertEqual(self.sent, [400_000])
+
+    def test_senderOfWholeFramesMayPauseForLonger(self) -> None:
+        """Who has sent a large frame to its end is not closed as soon as others."""
+        self.many(5)
+        self.feed(0, self.frame)
+        for number in range(5):
+            self.feed(number, self.frame[:100_000])
+        self.wait(FIRST_STALLED_SECONDS + LOOK_SECONDS)
+        self.assertEqual(self.closed(), [False, True, False, False, False])
+        self.wait(FRAME_STALLED_SECONDS - FIRST_STALLED_SECONDS)
+        self.assertTrue(self.connections[0].closed)
 
     def test_stalledEnough(self) -> None:
         """Of those who stall only as many are closed as others need, the largest
@@ -287,7 +299,7 @@ class FrameTests(BufferCase):
         self.feed(0, self.frame[:100_000])
         self.feed(1, longer[:100_000])
         self.feed(2, self.frame[:100_000])
-        self.wait(FRAME_STALLED_SECONDS + LOOK_SECONDS)
+        self.wait(FIRST_STALLED_SECONDS + LOOK_SECONDS)
         self.assertEqual(self.closed(), [False, True, False])
         self.assertFalse(self.connections[2].paused)
 
@@ -298,11 +310,11 @@ class FrameTests(BufferCase):
         self.feed(3, small[:50_000])
         for number in range(3):
             self.feed(number, self.frame[:100_000])
-        self.wait(FRAME_STALLED_SECONDS / 2)
+        self.wait(FIRST_STALLED_SECONDS / 2)
         self.feed(0, self.frame[100_000:200_000])
         self.feed(1, self.frame[100_000:200_000])
         self.feed(3, small[50_000:] + small[:1000])
-        self.wait(FRAME_STALLED_SECONDS / 2 + LOOK_SECONDS)
+        self.wait(FIRST_STALLED_SECONDS / 2 + LOOK_SECONDS)
         self.assertEqual(self.closed(), [False] * 4)
 
     def test_notServed(self) -> None:
@@ -317,7 +329,7 @@ class FrameTests(BufferCase):
         self.group.table.register(RequestCode.VIEW_MESSAGE_BY_ID, slow)
         for number in range(3):
             self.feed(number, self.frame[:100_000])
-        self.wait(FRAME_STALLED_SECONDS - LOOK_SECONDS)
+        self.wait(FIRST_STALLED_SECONDS - LOOK_SECONDS)
         self.peers[3].sendall(encode(Command(RequestCode.VIEW_MESSAGE_BY_ID)))
         self.peers[0].send(self.frame[100_000:])
         self.hub.turn()
@@ -330,12 +342,12 @@ class FrameTests(BufferCase):
         for number in range(3):
             self.feed(number, self.frame[:100_000])
         for _ in range(3):
-            self.clock.advance(10 * FRAME_STALLED_SECONDS)
+            self.clock.advance(10 * FIRST_STALLED_SECONDS)
         self.assertEqual(self.closed(), [False] * 3)
 
     def test_notIdle(self) -> None:
         """Who waits for memory is not closed for being idle."""
-        limits = Limits(idle_seconds=4 * FRAME_STALLED_SECONDS)
+        limits = Limits(idle_seconds=8 * FIRST_STALLED_SECONDS)
         self.group.limits = limits
         self.group.left(self.connections[0])  # the timer of the old limit
         for connection in self.connections[1:]:
@@ -344,10 +356,10 @@ class FrameTests(BufferCase):
             self.group.joined(connection)
         for number in range(3):
             self.feed(number, self.frame[:100_000])
-        for at in range(11):
+        for at in range(22):
             self.wait(2 * LOOK_SECONDS)
             for number in range(2):
-                self.feed(number, self.frame[100_000 + at * 27_000 :][:27_000])
+                self.feed(number, self.frame[100_000 + at * 13_500 :][:13_500])
         self.assertEqual(self.closed(), [False] * 3)
         self.assertTrue(self.connections[2].paused)
 
@@ -389,7 +401,7 @@ class CrowdTests(BufferCase):
     def seconds_until_sent(self, number: int, trickle: int = 0) -> float:
         """How long it takes until a whole frame of a connection is taken.
 
-        @param trickle: so many bytes more all others send each half second.
+        @param trickle: so many bytes more all others send each time they are looked at.
         """
         done, before, began = 0, len(self.sent), self.clock.seconds()
         while len(self.sent) == before:
