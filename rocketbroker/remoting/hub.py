@@ -99,7 +99,9 @@ GATHER_FROM: Final = 16
 GATHER_SECONDS: Final = 0.0001
 GATHER_WITHIN: Final = 0.0005
 
-#: So many of the connections that were closed at once for others are named in the log.
+#: Of the connections that were closed for others in this time the log has one line, in
+#: which so many are named.
+LOG_SECONDS: Final = 1.0
 MAX_NAMED: Final = 3
 
 #: After so long a turn takes no further frame: the rest is the next turn's. Timers and
@@ -158,6 +160,8 @@ class Hub:
         self.in_turn = self._flushing = self._reading = False
         self._scheduled: IDelayedCall | None = None
         self._watch: IDelayedCall | None = None
+        self._closed: list[str] = []
+        self._told_at = -inf
         self._sweep_call: IDelayedCall | None = None
 
     def at_turn_end(self, callback: Callable[[], None]) -> None:
@@ -400,7 +404,7 @@ class Hub:
         buffers = self.buffers
         self._watch = None
         now = self._reactor.seconds()
-        closed = []
+        closed = self._closed
         for holder in buffers.stalled(self._connections.values(), now):
             assert isinstance(holder, HubConnection)
             if not buffers.is_short:
@@ -409,7 +413,8 @@ class Hub:
             holder.group.counts.stalled += 1
             holder.abort()
             buffers.release()
-        if closed:
+        if closed and (now >= self._told_at + LOG_SECONDS or not buffers.is_short):
+            self._told_at, self._closed = now, []
             self._log.warn(
                 "Closed {count} connections that kept memory for which others wait, "
                 "and moved next to nothing: {peers}.",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 from typing import Any, cast
 
 from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import (
@@ -445,6 +447,18 @@ class CrowdTests(BufferCase):
         self.feed(0, self.frame)
         self.crowd(40)
         self.assertLess(self.seconds_until_sent(0, trickle=3000), 8)
+
+    def test_logHasOneLineInSecond(self) -> None:
+        """However many are closed, and whenever; the first of them are named."""
+        self.crowd(40)
+        with capturedLogs() as events:
+            self.wait(8)
+        lines = [formatEvent(each) for each in events]
+        self.assertLess(len(lines), 10)
+        found = re.findall("Closed ([0-9]+) connections that kept", str(lines))
+        self.assertEqual(len(found), len(lines))
+        self.assertGreater(sum(map(int, found)), 4)
+        self.assertIn("moved next to nothing: 1.2.3.4:1 (", lines[0])
 
     def test_closedCrowdIsForgotten(self) -> None:
         """Those who wait and are closed leave their places."""
