@@ -372,14 +372,14 @@ class Buffers:
     def stalled(self, holders: Iterable[Holder], now: float) -> list[Holder]:
         """Those to close: they keep others waiting and do not move.
 
-        It is to be called each C{LOOK_SECONDS} while somebody waits. A time in which it
-        could not be called is nobody's fault but ours, and does not count.
+        It is to be called each C{LOOK_SECONDS} while somebody waits. If it is called
+        much later that is nobody's fault but ours, and the delay does not count.
 
         @param holders: all connections.
         @return: who keeps most comes first.
         """
         elapsed, self._looked_at = now - self._looked_at, now
-        skipped = elapsed if elapsed > 2 * LOOK_SECONDS else 0.0
+        skipped = elapsed - LOOK_SECONDS if elapsed > 2 * LOOK_SECONDS else 0.0
         self._readers.forget_closed()
         self._small.forget_closed()
         tight = self._readers or self._small or self._is_nearly_full()

@@ -405,7 +405,9 @@ class Hub:
         self._watch = None
         now = self._reactor.seconds()
         closed = self._closed
-        for holder in buffers.stalled(self._connections.values(), now):
+        stalled = buffers.stalled(self._connections.values(), now)
+        waiting = buffers.waiting
+        for holder in stalled:
             assert isinstance(holder, HubConnection)
             if not buffers.is_short:
                 break
@@ -416,9 +418,10 @@ class Hub:
         if closed and (now >= self._told_at + LOG_SECONDS or not buffers.is_short):
             self._told_at, self._closed = now, []
             self._log.warn(
-                "Closed {count} connections that kept memory for which others wait, "
-                "and moved next to nothing: {peers}.",
+                "Closed {count} connections that kept memory, for which {waiting} "
+                "wait, and moved next to nothing: {peers}.",
                 count=len(closed),
+                waiting=waiting,
                 peers=", ".join(closed[:MAX_NAMED]),
             )
         if buffers.is_short:

@@ -455,7 +455,7 @@ class CrowdTests(BufferCase):
             self.wait(8)
         lines = [formatEvent(each) for each in events]
         self.assertLess(len(lines), 10)
-        found = re.findall("Closed ([0-9]+) connections that kept", str(lines))
+        found = re.findall("Closed ([0-9]+) connections that kept memory, ", str(lines))
         self.assertEqual(len(found), len(lines))
         self.assertGreater(sum(map(int, found)), 4)
         self.assertIn("moved next to nothing: 1.2.3.4:1 (", lines[0])
