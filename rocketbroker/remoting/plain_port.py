@@ -8,6 +8,8 @@ Such a port needs few connections, and anybody may reach it. So it has its rules
     on, that of a scraper from a whole request to the end of the answer. One that is not
     engaged makes room for the next, and is closed when its patience is over. Of those
     the address that has most gives one up, the one that has been so for longest.
+  - A I{spare} connection is of use to its peer only, as that of a stranger who is sent
+    the log. It has time, but when there is no other it makes room.
 
 So whoever connects and says nothing, or says it byte by byte, takes no descriptors from
 the store, and does not keep others out.
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, cast, final
 
 from twisted.internet.defer import Deferred, maybeDeferred
@@ -64,6 +66,15 @@ def few_of(limit: int) -> int:
     if limit < 0:
         return FEW_MOST
     return max(FEW_LEAST, min(limit // FEW_SHARE, FEW_MOST))
+
+
+def most_of_one_host(connections: Sequence[PlainConnection]) -> PlainConnection:
+    """The first of those whose address has most of them."""
+    hosts = [place(cast(Any, each).getPeer())[0] for each in connections]
+    counts = Counter(hosts)
+    most = max(counts.values())
+    places = (at for at, host in enumerate(hosts) if counts[host] == most)
+    return connections[next(places)]
 
 
 def adopter(reactor: Any, factory: Any) -> Callable[..., None]:
@@ -122,9 +133,12 @@ class PlainConnection(ProtocolWrapper):
 
     factory: FewConnections
 
-    def engage(self) -> None:
-        """It is of use from now on."""
-        self.factory.engage(self)
+    def engage(self, is_spare: bool = False) -> None:
+        """It is of use from now on.
+
+        @param is_spare: only to its peer, so that it makes room where it must.
+        """
+        self.factory.engage(self, is_spare)
 
     def disengage(self) -> None:
         """It is of no use until it says something again."""
@@ -135,7 +149,7 @@ class PlainConnection(ProtocolWrapper):
 class FewConnections(WrappingFactory):
     """The connections of one port.
 
-    @ivar engaged: those that are of use now.
+    @ivar engaged: those that are of use now, and make no room.
     """
 
     noisy = False
@@ -162,6 +176,7 @@ class FewConnections(WrappingFactory):
         self._patience_seconds = patience_seconds
         self._most = most
         self._idle: dict[PlainConnection, IDelayedCall] = {}
+        self._spare: dict[PlainConnection, None] = {}
         self._closed = 0
         self._telling: IDelayedCall | None = None
 
@@ -169,11 +184,12 @@ class FewConnections(WrappingFactory):
         self, addr: IAddress | None
     ) -> PlainConnection | None:
         """A connection was accepted; L{None}: there is no room for it."""
-        if len(self.engaged) + len(self._idle) >= self._most:
-            if not self._idle:
+        if len(self.engaged) + len(self._idle) + len(self._spare) >= self._most:
+            yielding = [*self._idle] or [*self._spare]
+            if not yielding:
                 self._note_closed()
                 return None
-            self._close(self._least_of_use())
+            self._close(most_of_one_host(yielding))
         return cast(PlainConnection, super().buildProtocol(addr))
 
     def registerProtocol(self, p: PlainConnection) -> None:
@@ -199,10 +215,14 @@ class FewConnections(WrappingFactory):
             self._forget(each)
             cast(Any, each.transport).abortConnection()
 
-    def engage(self, connection: PlainConnection) -> None:
-        """A connection is of use from now on."""
-        if connection in self._idle:
-            self._forget(connection)
+    def engage(self, connection: PlainConnection, is_spare: bool) -> None:
+        """A connection is of use from now on, or to its peer only."""
+        if connection not in self.protocols:
+            return
+        self._forget(connection)
+        if is_spare:
+            self._spare[connection] = None
+        else:
             self.engaged.add(connection)
 
     def disengage(self, connection: PlainConnection) -> None:
@@ -211,13 +231,6 @@ class FewConnections(WrappingFactory):
             self.engaged.remove(connection)
             self._wait(connection)
 
-    def _least_of_use(self) -> PlainConnection:
-        """The connection that makes room."""
-        hosts = {each: place(cast(Any, each).getPeer())[0] for each in self._idle}
-        counts = Counter(hosts.values())
-        most = max(counts.values())
-        return next(each for each in self._idle if counts[hosts[each]] == most)
-
     def _wait(self, connection: PlainConnection) -> None:
         self._idle[connection] = self._clock.callLater(
             self._patience_seconds, self._close, connection
@@ -225,6 +238,7 @@ class FewConnections(WrappingFactory):
 
     def _forget(self, connection: PlainConnection) -> None:
         self.engaged.discard(connection)
+        self._spare.pop(connection, None)
         call = self._idle.pop(connection, None)
         if call is not None and call.active():
             call.cancel()

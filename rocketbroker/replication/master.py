@@ -193,6 +193,8 @@ class Replica(Protocol):
                 address=self.address,
                 sent=self.sent,
             )
+        if is_slave != self.is_slave and self.sent >= 0:
+            cast(Any, self.transport).engage(is_spare=not is_slave)
         self.is_slave = is_slave
         if self.problem:
             self._cannot(self.problem)
@@ -206,7 +208,7 @@ class Replica(Protocol):
     def _begin(self, position: int) -> None:
         """Its first report: it has all before C{position}, or nothing."""
         server = self._server
-        cast(Any, self.transport).engage()
+        cast(Any, self.transport).engage(is_spare=not self.is_slave)
         end = server.store.published_position
         if not position:
             size = server.options.mapped_file_size_commit_log

@@ -38,6 +38,8 @@ class Served(Protocol):
         connection: Any = self.transport
         if data == b"engage":
             connection.engage()
+        elif data == b"spare":
+            connection.engage(is_spare=True)
         elif data == b"disengage":
             connection.disengage()
         connection.write(data)
@@ -127,6 +129,18 @@ class FewConnectionsTests(SynchronousTestCase):
         self.assertEqual(newcomer.heard, b"hello")
         self.connect()
         self.assertEqual([p.is_gone for p in peers], [True, False, True])
+
+    def test_spareConnectionStaysUntilRoomIsNeeded(self) -> None:
+        """It has time, makes room after those of no use, and may be of use later."""
+        peers = [self.connect(b"spare"), self.connect(b"spare"), self.connect()]
+        self.connect(b"engage")
+        self.assertEqual([p.is_gone for p in peers], [False, False, True])
+        self.network.advance(2 * PATIENCE)
+        self.connect(b"engage")
+        self.assertEqual([p.is_gone for p in peers[:2]], [True, False])
+        self.say(peers[1], b"engage")
+        self.assertIsNone(self.connections.buildProtocol(None))
+        self.assertFalse(peers[1].is_gone)
 
     def test_addressWithMostMakesRoom(self) -> None:
         """A crowd of one address does not push out who has just come from another."""

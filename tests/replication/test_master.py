@@ -10,6 +10,8 @@ from zope.interface.verify import verifyObject
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.listener import descriptor_limit
+from rocketbroker.remoting.plain_port import few_of
 from rocketbroker.replication.interfaces import IReplica, IReplicaServer
 from rocketbroker.replication.master import (
     FIRST_REPORT_SECONDS,
@@ -465,6 +467,18 @@ class StrangerTests(MasterCase):
         self.assertEqual(self.server.acked(2), 35)
         self.membership.become(anew=True)
         self.assertEqual((self.server.acked(2), self.server.replicas), (-1, []))
+
+    def test_crowdOfStrangersMakesRoomForSlave(self) -> None:
+        """Strangers that are sent the log do not keep a slave out; slaves do not make
+        room for strangers."""
+        known_later = self.slave(17)
+        self.membership.become("127.0.0.1")
+        slaves = [known_later, self.slave(17)]
+        self.membership.become()
+        strangers = [self.slave(17) for _ in range(few_of(descriptor_limit()))]
+        self.assertEqual([each.is_gone for each in slaves], [False, False])
+        self.assertTrue(strangers[0].is_gone and strangers[1].is_gone)
+        self.assertFalse(strangers[2].is_gone)
 
     def test_notServed(self) -> None:
         """With haServeStrangers=false a stranger is sent nothing, and is let go after

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from ipaddress import ip_address
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
@@ -35,7 +34,7 @@ from rocketbroker.broker.registration.known_hosts import host_of, packed
 from rocketbroker.broker.registration.masters import Master, Masters
 from rocketbroker.broker.registration.member_group import MemberGroup
 from rocketbroker.broker.registration.name_servers import NameServers
-from rocketbroker.config.addresses import Network, networks
+from rocketbroker.config.addresses import is_among
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import NoPermission, RemoteProtocolError
 from rocketbroker.wire.bodies.routes import BrokerMemberGroup
@@ -83,13 +82,13 @@ class Membership:
         self._is_stopped = False
         self._changed: list[Callable[[bool], object]] = []
         # Whom a slave follows is nothing that a request may change.
-        self._trusted_masters = networks(settings.store.ha_trusted_addresses)
+        self._trusted_masters = settings.store.ha_trusted_addresses
         self._obey(settings)
         masters.watch(lambda master: self._keep())
 
     def _obey(self, settings: BrokerSettings) -> None:
         self.serves_strangers = settings.store.ha_serve_strangers
-        self._trusted = networks(settings.store.ha_trusted_addresses)
+        self._trusted = settings.store.ha_trusted_addresses
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
@@ -121,9 +120,8 @@ class Membership:
             return True
         return self._hosts.is_of(peer, self._members.others())
 
-    def _is_trusted(self, host: bytes, trusted: tuple[Network, ...]) -> bool:
-        address = ip_address(host)
-        if any(address in each for each in trusted):
+    def _is_trusted(self, host: bytes, trusted: str) -> bool:
+        if is_among(host, trusted):
             return True
         return not self._name_servers.is_needed() and self._hosts.is_own(host)
 
