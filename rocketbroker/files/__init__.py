@@ -5,6 +5,7 @@
 - L{rocketbroker.files.disk}: the real one, over the calls of L{os}.
 - L{rocketbroker.files.open_files}: those of a store that are open, up to a bound.
 - L{rocketbroker.files.users}: which processes use a file.
+- L{rocketbroker.files.processes}: the processes of this machine.
 - L{rocketbroker.files.reasons}: errors of the system, with file and position.
 - L{rocketbroker.files.blocks}: reading around bad blocks.
 - L{rocketbroker.files.directories}: directories that outlast a crash.

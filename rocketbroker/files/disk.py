@@ -10,6 +10,7 @@ import mmap
 import os
 import stat
 import struct
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias, final
@@ -52,6 +53,15 @@ _SEEK_DATA: int = getattr(os, "SEEK_DATA", -1)
 
 #: Puts a file system on the disk; None where the system has no such call.
 _SYNCFS: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "syncfs", None)
+
+_LOCK_NOW = fcntl.LOCK_EX | fcntl.LOCK_NB
+
+#: The pauses between two attempts to get a lock, in s.
+_FIRST_PAUSE = 0.00002
+_MAX_PAUSE = 0.001
+
+#: All locks of files, by the Linux kernel.
+_LOCKS = "/proc/locks"
 
 #: Reserves blocks of a descriptor: position, size.
 Reserve: TypeAlias = Callable[[int, int, int], None]
@@ -187,9 +197,44 @@ class DiskFile:
             return False
         return True
 
-    def lock_alone(self) -> None:
-        """See L{IFile.lock_alone}."""
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
+    def lock_alone(self, seconds: float) -> bool:
+        """See L{IFile.lock_alone}.
+
+        The system has no call that waits for a bounded time, so this one asks again and
+        again: often at first, as most holders have the lock for less than 0.1 ms.
+        """
+        try:
+            fcntl.flock(self._fd, _LOCK_NOW)
+            return True
+        except BlockingIOError:
+            return seconds > 0 and self._wait_for_lock(seconds)
+
+    def _wait_for_lock(self, seconds: float) -> bool:
+        latest = time.monotonic() + seconds
+        pause = _FIRST_PAUSE
+        while time.monotonic() < latest:
+            time.sleep(pause)
+            pause = min(pause * 1.5, _MAX_PAUSE)
+            with suppress(BlockingIOError):
+                fcntl.flock(self._fd, _LOCK_NOW)
+                return True
+        return False
+
+    def lock_holder(self) -> int:
+        """See L{IFile.lock_holder}.
+
+        The device is not compared: where a file system has volumes, the kernel's list
+        of locks has another one than C{stat}.
+        """
+        inode = str(os.fstat(self._fd).st_ino)
+        with suppress(OSError), open(_LOCKS, encoding="ascii") as lines:
+            for line in lines:
+                # Number, kind, advisory, WRITE, process, device and inode, range. A
+                # process that waits has an arrow behind the number.
+                words = line.split()
+                if words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode:
+                    return int(words[4])
+        return 0
 
     def unlock(self) -> None:
         """See L{IFile.unlock}."""

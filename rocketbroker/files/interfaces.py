@@ -54,12 +54,19 @@ class IFile(Interface):
     def lock() -> bool:
         """Take the POSIX record lock of byte 0, as Java does; False if it is taken."""
 
-    def lock_alone() -> None:
-        """I{Blocking.} Wait until no other opening of this file has this lock, which is
-        another one than that of L{lock}, and take it.
+    def lock_alone(seconds: float) -> bool:
+        """Take a lock that no other opening of this file has at the same time; it is
+        another one than that of L{lock}.
 
         The kernel releases it when this opening is closed, or its process ends.
+
+        @param seconds: how long to wait for it; 0: not at all.
+        @return: whether it was taken.
         """
+
+    def lock_holder() -> int:
+        """The id of the process that has the lock of L{lock_alone}; 0 if none has it,
+        or if it is not known."""
 
     def unlock() -> None:
         """Release what L{lock_alone} has taken."""
@@ -136,6 +143,20 @@ class IFiles(Interface):
 
     def usage(path: str) -> tuple[int, int]:
         """C{(total, usable)} bytes of the disk that holds C{path}."""
+
+
+class IProcesses(Interface):
+    """The processes of this machine."""
+
+    def identity(process: int) -> str:
+        """A word without spaces that no other process has, before or later, though it
+        gets the same id; empty if there is no such process, or if it is not known."""
+
+    def waits_for_disk(process: int) -> bool:
+        """Whether a process waits for a device, so that nothing can end it."""
+
+    def kill(process: int) -> None:
+        """End a process at once; nothing if there is none."""
 
 
 class IFileUsers(Interface):

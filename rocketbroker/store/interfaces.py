@@ -35,6 +35,8 @@ PROPERTIES_SIZE_EXCEEDED: Final = 2
 SERVICE_NOT_AVAILABLE: Final = 3
 CREATE_MAPPED_FILE_FAILED: Final = 4
 UNKNOWN_ERROR: Final = 5
+#: Somebody else has had the append lock for too long: not now.
+OS_PAGE_CACHE_BUSY: Final = 6
 
 
 class IQueue(Interface):
@@ -236,7 +238,8 @@ class IStore(Interface):
         """
 
     def refusal() -> str | None:
-        """Why nothing can be appended now (disk full, closed), or None."""
+        """Why nothing can be appended now (disk full, closed, the append lock held), or
+        None."""
 
     def queue(topic: str, queue_id: int) -> IQueue:
         """The handle of a queue, made on first use; files come with the first entry.
@@ -252,7 +255,8 @@ class IStore(Interface):
         """Append the drafts in order and publish them; each gets its status.
 
         Nothing is visible to C{read} before it is dispatched. One that cannot be
-        stored does not hinder the others. Errors of the disk are statuses, not raised.
+        stored does not hinder the others. Errors of the disk are statuses, not raised;
+        so is L{OS_PAGE_CACHE_BUSY}: the same drafts may be stored a while later.
         """
 
     def dispatch(max_records: int) -> list[Arrival]:
@@ -261,7 +265,8 @@ class IStore(Interface):
         With SYNC_FLUSH only flushed records, unless readUnCommitted. With nothing to do
         the list is empty; also after a step with only records that belong to no queue.
 
-        @raise OSError: the disk refused; the next call tries the same again.
+        @raise OSError: the disk refused, or another thread is at the queues for too
+            long; the next call tries the same again.
         """
 
     def findings() -> Sequence[str]:
@@ -348,6 +353,7 @@ class IStore(Interface):
         """Empty the topic's queues; its records stay in the log. Messages appended from
         now on belong to a new topic of that name.
 
+        @raise SystemBusy: the append lock cannot be had now; nothing was done.
         @raise OSError: its files can neither be moved away nor removed.
         """
 

@@ -9,6 +9,7 @@ C{docs/facts/store.md} 14.
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
@@ -18,9 +19,10 @@ from zope.interface import classImplements
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.files.interfaces import IFiles, IProcesses
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.files.reasons import reason
+from rocketbroker.store.append_lock import MAX_WAIT_SECONDS, held
 from rocketbroker.store.assembly import Assembly, physical_memory
 from rocketbroker.store.commitlog.raw_log import RawLog
 from rocketbroker.store.consumequeue.extension import BitMaps
@@ -84,6 +86,7 @@ class Store:
         is_shared: bool = False,
         memory_bytes: int | None = None,
         open_files: OpenFiles | None = None,
+        processes: IProcesses | None = None,
     ) -> None:
         """
         @param wall_ms: the time of day, in ms.
@@ -92,6 +95,7 @@ class Store:
         @param memory_bytes: the machine's memory; messages further behind are cold.
         @param open_files: opens the files of queues, index and log; by default as
             few as tools need.
+        @param processes: of this machine; None: those that joined are not known.
         """
         self._files = files
         self.open_files = open_files if open_files is not None else OpenFiles(files)
@@ -99,7 +103,7 @@ class Store:
         self._wall_ms = wall_ms
         self._store_host = store_host
         self._root = options.store_path_root_dir
-        self.sharing = Sharing(files, self._root, is_shared)
+        self.sharing = Sharing(files, self._root, is_shared, processes)
         self._memory = memory_bytes if memory_bytes is not None else physical_memory()
         self._is_batch: Callable[[str], bool] | None = None
         self._store_lock = StoreLock(files, self._root)
@@ -132,7 +136,7 @@ class Store:
             try:
                 self._open()
             except BaseException:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, StoreError):
                     self.sharing.end()
                     self._positions.remove()
                 raise
@@ -181,6 +185,10 @@ class Store:
         seconds = max(0, self._wall_ms() - begun_ms) / 1000
         self.recovered = attrs.evolve(parts.outcome, seconds=seconds)
         self.report += lock.report + recovery.report + self._index.report
+        ended = self.sharing.joined.ended
+        if ended:
+            text = "Workers of a broker that was killed had not ended, and were killed:"
+            self.report.append(f"{text} {ended}.")
         self.report += self.corruption_log.take_messages()
         self._positions.name_queues()
         if not self._positions.is_shared:
@@ -212,8 +220,8 @@ class Store:
             self._store_lock.release()
             return
         self._is_open = self.raw_log.is_open = False
-        self.sharing.end()
         try:
+            self.sharing.end()
             self._flushing.flush()
             while self._positions.view[DISPATCHED] < self._positions.view[PUBLISHED]:
                 self._dispatcher.dispatch(BATCH_SIZE)
@@ -312,6 +320,8 @@ class Store:
             return "the store is closed"
         if self.raw_log.is_behind:
             return "not all that a master has sent is in the queues yet"
+        if self.sharing.is_held:
+            return self.sharing.problem or "another process holds the append lock"
         if not self.flags.bits & NOT_APPENDABLE:
             return None
         return self.flags.reasons(NOT_APPENDABLE) or "it is not writeable"
@@ -345,8 +355,13 @@ class Store:
         if not self._is_open:
             return []
         # Against a topic that is deleted meanwhile, in a thread.
-        with self.sharing.threads:
+        threads = self.sharing.threads
+        if not threads.acquire(True, MAX_WAIT_SECONDS):
+            raise OSError(errno.EAGAIN, "another thread is at the queues")
+        try:
             return self._dispatcher.dispatch(max_records)
+        finally:
+            threads.release()
 
     def findings(self) -> Sequence[str]:
         """See L{IStore.findings}."""
@@ -427,7 +442,7 @@ class Store:
 
     def delete_topic(self, topic: str) -> None:
         """See L{IStore.delete_topic}."""
-        with self.sharing.append_lock:
+        with held(self.sharing.append_lock):
             self._table.discard(topic)
             position = self._positions.view[PUBLISHED]
             for queue in self._table.of_topic(topic):

@@ -29,12 +29,16 @@ parent = lru_cache(1 << 16)(os.path.dirname)
 @final
 @implementer(IFile)
 class MemoryFile:
-    """An open file of a L{MemoryDisk}."""
+    """An open file of a L{MemoryDisk}.
+
+    @ivar process: the id of the process that has opened it.
+    """
 
     _node: Node | None = None
     reads_ahead = True
 
     def __init__(self, disk: MemoryDisk, node: Node, writable: bool) -> None:
+        self.process = disk.process
         self._disk = disk
         self._life = disk.crashes
         self._writable = writable
@@ -114,9 +118,14 @@ class MemoryFile:
         """See L{IFile.lock}. Each open file stands for a process of its own."""
         return self._open_writable("lock").lock(self)
 
-    def lock_alone(self) -> None:
-        """See L{IFile.lock_alone}."""
-        self._open_writable("lock_alone").lock_alone(self)
+    def lock_alone(self, seconds: float) -> bool:
+        """See L{IFile.lock_alone}. Nobody waits here."""
+        return self._open_writable("lock_alone").lock_alone(self)
+
+    def lock_holder(self) -> int:
+        """See L{IFile.lock_holder}: each opening has the id of its own process."""
+        holder = self._open("lock_holder").alone
+        return holder.process if isinstance(holder, MemoryFile) else 0
 
     def unlock(self) -> None:
         """See L{IFile.unlock}."""
@@ -146,6 +155,7 @@ class MemoryDisk:
     @ivar open_files: how many files are open.
     @ivar max_open: with so many no other is opened; L{None}: as many as asked for.
     @ivar syncs: whether it can be synced as a whole.
+    @ivar process: the id of the process that opens files from now on.
     @ivar now_ms: what is taken as the time of a change; advances by one each time.
     """
 
@@ -157,6 +167,7 @@ class MemoryDisk:
         self.open_files = 0
         self.max_open: int | None = None
         self.syncs = True
+        self.process = os.getpid()
         self.now_ms = 1
         self._failures: list[tuple[str, int, int, int]] = []
         self._forbidden: dict[str, bool] = {}

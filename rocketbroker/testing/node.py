@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import tempfile
@@ -52,12 +51,10 @@ class Node:
         self.locked_by = self.locked_by or file
         return self.locked_by is file
 
-    def lock_alone(self, file: object) -> None:
-        """The same with the other lock. Nobody can wait here: a lock that another one
-        has is an error."""
-        if self.alone not in (None, file):
-            raise OSError(errno.EDEADLK, os.strerror(errno.EDEADLK))
-        self.alone = file
+    def lock_alone(self, file: object) -> bool:
+        """The same with the other lock."""
+        self.alone = self.alone or file
+        return self.alone is file
 
     def unlock(self, file: object) -> None:
         """Release the other lock."""

@@ -59,16 +59,24 @@ class FilesContract:
 
     def test_lockAlone(self) -> None:
         """The lock is another one than that of the whole file, and who has it may take
-        it again; it goes with the opening that has it."""
+        it again; it goes with the opening that has it. Another one waits for a bounded
+        time, and may ask who has it."""
         files, root = self.make()
+        case = self.case()
         one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
-        one.lock_alone()
-        one.lock_alone()
-        self.case().assertTrue(two.lock())
+        case.assertEqual(two.lock_holder(), 0)
+        case.assertTrue(one.lock_alone(0))
+        case.assertTrue(one.lock_alone(0))
+        case.assertTrue(two.lock())
+        for seconds in (0, 0.001):
+            case.assertFalse(two.lock_alone(seconds))
+        case.assertEqual(two.lock_holder(), os.getpid())
+        two.unlock()
+        case.assertFalse(two.lock_alone(0))
         one.unlock()
-        two.lock_alone()
+        case.assertTrue(two.lock_alone(0.001))
         two.close()
-        one.lock_alone()
+        case.assertTrue(one.lock_alone(0))
         one.close()
 
     def test_missing(self) -> None:

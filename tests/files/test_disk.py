@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from threading import Event, Thread
+from threading import Thread
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -31,22 +31,16 @@ class DiskTests(FilesContract, SynchronousTestCase):
         file.close()
 
     def test_waitForLock(self) -> None:
-        """Who wants a lock that another opening has waits for it."""
+        """Who wants a lock that another opening has gets it when that one is closed."""
         files, root = self.make()
         one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
-        one.lock_alone()
-        got = Event()
-
-        def take() -> None:
-            two.lock_alone()
-            got.set()
-
-        waiting = Thread(target=take)
+        one.lock_alone(0)
+        got: list[bool] = []
+        waiting = Thread(target=lambda: got.append(two.lock_alone(60)))
         waiting.start()
-        self.assertFalse(got.wait(0.05))
         one.close()
-        self.assertTrue(got.wait(10))
         waiting.join()
+        self.assertEqual(got, [True])
         two.close()
 
     def test_cannotReserve(self) -> None:

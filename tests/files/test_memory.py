@@ -230,15 +230,6 @@ class FaultTests(SynchronousTestCase):
         third.close()
         self.assertEqual(self.disk.open_files, 0)
 
-    def test_lockAlone(self) -> None:
-        """Where nobody can wait for a lock it is an error to want it."""
-        first = self.disk.open("/d/lock", create=True)
-        second = self.disk.open("/d/lock")
-        first.lock_alone()
-        self.assertRaises(OSError, second.lock_alone)
-        second.unlock()
-        self.assertRaises(OSError, second.lock_alone)
-
     def test_lock(self) -> None:
         """Another opening does not get the lock before it is released."""
         first = self.disk.open("/d/lock", create=True)

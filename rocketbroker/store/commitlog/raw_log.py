@@ -22,6 +22,7 @@ from typing import final
 from zope.interface import Interface, classImplements
 
 from rocketbroker.errors import ServiceNotAvailable, StoreError
+from rocketbroker.store.append_lock import held
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.received import whole_records
 from rocketbroker.store.commitlog.segment import Segment
@@ -127,7 +128,7 @@ class RawLog:
 
     def append(self, position: int, data: bytes) -> int:
         """See L{IRawLog.append}."""
-        with self._log.append_lock:
+        with held(self._log.append_lock):
             if not self.is_open:
                 raise ServiceNotAvailable("the store is closed")
             if self._flags.bits and not self._log.may_append(self._wall_ms()):

@@ -27,7 +27,7 @@ from rocketbroker.codec.drafts import reserve
 from rocketbroker.codec.form import COMPILED
 from rocketbroker.files.blocks import is_bad
 from rocketbroker.records.record_head import MAGIC_BLANK
-from rocketbroker.store.append_lock import AppendLock
+from rocketbroker.store.append_lock import MAX_WAIT_SECONDS, AppendLock
 from rocketbroker.store.commitlog.batch_records import advance, measure, retreat
 from rocketbroker.store.commitlog.encoder import (
     FILLER,
@@ -47,6 +47,7 @@ from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
     MESSAGE_ILLEGAL,
+    OS_PAGE_CACHE_BUSY,
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     SERVICE_NOT_AVAILABLE,
@@ -207,7 +208,9 @@ class CommitLog:
 
     def append(self, drafts: Sequence[Draft]) -> None:
         """See L{rocketbroker.store.interfaces.IStore.append}."""
-        self.append_lock.acquire()
+        if not self.append_lock.acquire(True, MAX_WAIT_SECONDS):
+            self._fail(drafts, OS_PAGE_CACHE_BUSY)
+            return
         try:
             store_ms = self._wall_ms()
             if self._flags.bits and not self._backoff.allows(store_ms):

@@ -27,6 +27,7 @@ from zope.interface import classImplements
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.record_head import LEAST_SIZE
+from rocketbroker.store.append_lock import held
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import FILLER
 from rocketbroker.store.commitlog.flush import Flushing
@@ -131,7 +132,7 @@ class Truncation:
 
     def run(self, position: int) -> None:
         """See L{rocketbroker.store.raw_log.IRawLog.truncate}."""
-        with self._log.append_lock:
+        with held(self._log.append_lock):
             view = self._positions.view
             if position == view[PUBLISHED] and self._note.position < 0:
                 return

@@ -3,8 +3,9 @@
 
 An append is done as a whole, or not at all: then the owner is to do it. It is not done
 when the owner has changed something meanwhile, when it needs another segment, when
-another process has died in an append, which the owner mends, and when the disk refuses
-it: the owner's own appends decide what that means for clients.
+another process has the lock for too long, or has died in an append, which the owner
+mends, and when the disk refuses it: the owner's own appends decide what that means for
+clients.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record_head import LEAST_SIZE
+from rocketbroker.store.append_lock import MAX_WAIT_SECONDS
 from rocketbroker.store.commitlog.encoder import FILLER_BYTES, HOST_V6
 from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.segment import Segment
@@ -40,7 +42,7 @@ from rocketbroker.store.shared_positions import (
     JoinedPositions,
 )
 from rocketbroker.store.sharing.append_journal import MAX_QUEUES, AppendJournal
-from rocketbroker.store.sharing.append_lock import APPEND_NAME
+from rocketbroker.store.sharing.append_lock import APPEND_NAME, HELD_SECONDS
 
 #: So many bytes a record may have beside body and properties: the longest topic, two
 #: longer addresses, and a CRC of its own.
@@ -75,6 +77,7 @@ class JoinedStore:
         root = options.store_path_root_dir
         self.appends = 0
         self.left = 0
+        self._is_held = False
         self._files = files
         self._open_files = OpenFiles(files)
         self._options = options
@@ -145,7 +148,13 @@ class JoinedStore:
         @return: whether it was done.
         """
         size = _largest(drafts)
-        self._lock.lock_alone()
+        if not self._lock.lock_alone(
+            HELD_SECONDS if self._is_held else MAX_WAIT_SECONDS
+        ):
+            self._is_held = True
+            self.left += 1
+            return False
+        self._is_held = False
         try:
             view = self._positions.view
             position: int = view[PUBLISHED]

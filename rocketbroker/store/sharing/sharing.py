@@ -10,8 +10,9 @@ from __future__ import annotations
 from threading import Lock
 from typing import final
 
-from rocketbroker.files.interfaces import IFiles
-from rocketbroker.store.append_lock import AppendLock
+from rocketbroker.errors import StoreError
+from rocketbroker.files.interfaces import IFiles, IProcesses
+from rocketbroker.store.append_lock import MAX_WAIT_SECONDS, AppendLock
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.disk_usage import NO_ROOM
@@ -21,7 +22,13 @@ from rocketbroker.store.shared_positions import (
     VERSION,
     SharedPositions,
 )
-from rocketbroker.store.sharing.append_lock import SharedAppendLock, take_over
+from rocketbroker.store.sharing.append_lock import (
+    HOLDER_SECONDS,
+    KILLED_SECONDS,
+    SharedAppendLock,
+    take_over,
+)
+from rocketbroker.store.sharing.joined_processes import JoinedProcesses
 
 
 @final
@@ -30,12 +37,23 @@ class Sharing:
 
     @ivar threads: excludes the threads of this process.
     @ivar append_lock: excludes the other processes, too.
+    @ivar joined: the processes that may have joined.
+    @ivar problem: a sentence about the holder of the lock; or empty.
     """
 
-    def __init__(self, files: IFiles, root: str, is_wanted: bool) -> None:
+    def __init__(
+        self,
+        files: IFiles,
+        root: str,
+        is_wanted: bool,
+        processes: IProcesses | None = None,
+    ) -> None:
         """
         @param is_wanted: whether others may join.
+        @param processes: those of this machine; None: they are not known.
         """
+        self.joined = JoinedProcesses(files, root, processes)
+        self.problem = ""
         self.threads = Lock()
         self.append_lock: AppendLock = self.threads
         self._files = files
@@ -50,9 +68,11 @@ class Sharing:
         make shared positions and lock, by which nobody may append yet.
 
         @raise OSError: the disk refused.
+        @raise StoreError: one of them is in an append and does not end; one sentence.
         """
         files, root = self._files, self._root
-        take_over(files, root)
+        take_over(files, root, self.joined)
+        self.joined.close()
         self._positions = positions = SharedPositions(files, root)
         if self._is_wanted:
             try:
@@ -110,18 +130,49 @@ class Sharing:
         log.appended_bytes += size
         log.published_ms = max(log.published_ms, store_ms)
 
-    def mend(self) -> None:
-        """Undo what another process has left that died in an append."""
-        with self.append_lock:
-            pass
+    @property
+    def is_held(self) -> bool:
+        """Whether the last append has waited in vain for another process."""
+        return self._shared is not None and self._shared.is_held
+
+    def mend(self) -> bool:
+        """Undo what another process has left that died in an append.
+
+        @return: False if another one has the lock; then who takes it next does that.
+        """
+        if not self.append_lock.acquire(True, MAX_WAIT_SECONDS):
+            return False
+        self.append_lock.release()
+        return True
+
+    def holder(self) -> int:
+        """The id of the process that has the lock; 0 if it is not known."""
+        return self._shared.holder() if self._shared is not None else 0
 
     def end(self) -> None:
-        """Let nobody append any more."""
+        """I{Blocking.} Let nobody append any more.
+
+        A process that hangs in an append is killed, and its append undone: it would go
+        on with it some time.
+
+        @raise StoreError: it does not end.
+        """
         shared = self._shared
         if shared is not None:
-            with shared:
+            if not shared.wait(HOLDER_SECONDS):
+                holder = shared.holder()
+                self.joined.end(holder)
+                if not shared.wait(KILLED_SECONDS):
+                    raise StoreError(
+                        f"The store {self._root} is not stopped cleanly: "
+                        f"{self.joined.describe(holder)} is in an append to it."
+                    )
+            try:
                 self.let_append(0)
                 self.let_read(0)
+            finally:
+                shared.release()
             self._shared = None
             self.append_lock = self.threads
             shared.remove()
+        self.joined.close()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from rocketbroker.files.interfaces import IFile
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.message_store import Store
+from rocketbroker.store.sharing.append_lock import APPEND_NAME
 from rocketbroker.store.sharing.joined_store import JoinedStore
 from rocketbroker.testing.files import MemoryDisk
+from rocketbroker.testing.processes import GivenProcesses
 from tests.store.stores import STORE_HOST, Wall, options
 
 #: The version of what others were told.
@@ -20,9 +23,16 @@ class Shared:
     """An owner and the processes that have joined its store.
 
     @ivar owner: the store of the owner.
+    @ivar processes: those of the machine.
     """
 
-    def __init__(self, disk: MemoryDisk | None = None, **changes: object) -> None:
+    def __init__(
+        self,
+        disk: MemoryDisk | None = None,
+        processes: GivenProcesses | None = None,
+        **changes: object,
+    ) -> None:
+        self.processes = processes if processes is not None else GivenProcesses()
         self.disk = disk if disk is not None else MemoryDisk()
         self.changes = changes
         self.wall = Wall()
@@ -33,6 +43,7 @@ class Shared:
             STORE_HOST,
             is_shared=True,
             memory_bytes=1 << 40,
+            processes=self.processes,
         )
         self.owner.open()
         self.owner.sharing.let_append(TOLD)
@@ -40,6 +51,19 @@ class Shared:
     def join(self) -> JoinedStore:
         """One more process."""
         return JoinedStore(self.disk, options(**self.changes), self.wall, STORE_HOST)
+
+    def hang(self, process: int) -> IFile:
+        """Let one more process hang while it has the append lock.
+
+        @return: its opening of the file of the lock, which is closed when it is killed.
+        """
+        own, self.disk.process = self.disk.process, process
+        file = self.disk.open(f"{self.owner._root}/{APPEND_NAME}")
+        self.disk.process = own
+        assert file.lock_alone(0)
+        self.processes.running[process] = f"boot/{process}"
+        self.processes.watch = lambda killed: killed == process and file.close()
+        return file
 
     def queue(self, topic: str = "T", queue_id: int = 0) -> Queue:
         """The owner's handle of a queue."""
