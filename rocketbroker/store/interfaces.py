@@ -349,6 +349,12 @@ class IStore(Interface):
         Others whose keys have the same hash may be among them.
         """
 
+    def check_lock() -> None:
+        """Whether topics can be deleted now.
+
+        @raise SystemBusy: the append lock cannot be had.
+        """
+
     def delete_topic(topic: str) -> None:
         """Empty the topic's queues; its records stay in the log. Messages appended from
         now on belong to a new topic of that name.

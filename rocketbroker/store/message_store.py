@@ -440,6 +440,11 @@ class Store:
         assert type(queue) is Queue
         return self._search.store_time(queue, offset) if self._is_open else -1
 
+    def check_lock(self) -> None:
+        """See L{IStore.check_lock}."""
+        with held(self.sharing.append_lock):
+            pass
+
     def delete_topic(self, topic: str) -> None:
         """See L{IStore.delete_topic}."""
         with held(self.sharing.append_lock):

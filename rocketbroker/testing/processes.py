@@ -39,5 +39,5 @@ class GivenProcesses:
     def kill(self, process: int) -> None:
         """See L{IProcesses.kill}."""
         self.killed.append(process)
-        if process not in self.waiting and self.running.pop(process, None):
+        if process not in self.waiting and self.running.pop(process, ""):
             self.watch(process)

@@ -23,11 +23,13 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import text_of
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConnectionLost, StoreError
+from rocketbroker.files.interfaces import IFile
 from rocketbroker.records import record
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.store.message_store import Store
+from rocketbroker.store.sharing.append_lock import APPEND_NAME
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.master_link import ScriptedLink
@@ -192,7 +194,9 @@ class Rig:
                 **settings,
             }
         )
-        store = Store(self.disk, self.settings.store, self.wall_ms, HOST)
+        store = Store(
+            self.disk, self.settings.store, self.wall_ms, HOST, is_shared=True
+        )
         self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
         environment = BrokerEnvironment(
             self.clock,
@@ -281,6 +285,12 @@ class Rig:
                 self.clock.rightNow += seconds
 
         self.disk.watch = watch
+
+    def hold_lock(self) -> IFile:
+        """Let another process hold the append lock until this file is closed."""
+        file = self.disk.open(f"/store/{APPEND_NAME}")
+        assert file.lock_alone(0)
+        return file
 
     # Requests.
 

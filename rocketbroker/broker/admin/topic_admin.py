@@ -250,6 +250,7 @@ class TopicAdmin:
             raise InvalidParameter("The specified topic is blank.")
         if self._topics.is_system(name):
             raise InvalidParameter(f"The topic[{name}] is conflict with system topic.")
+        self._store.check_lock()
         names = [name]
         if self._options.clear_retry_topic_when_delete_topic:
             for group in self._offsets.groups_of(name):

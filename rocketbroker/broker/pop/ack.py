@@ -48,7 +48,8 @@ from rocketbroker.records.receipt_handle import (
     ReceiptHandle,
 )
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import Draft, IQueue, IStore
+from rocketbroker.store.append_lock import LOCK_BUSY
+from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, Draft, IQueue, IStore
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fields import Fields
@@ -231,7 +232,7 @@ class Acknowledging:
         done: Deferred[Command | None] = Deferred()
 
         def stored(draft: Draft, code: int) -> None:
-            done.callback(response_to(request))
+            done.callback(_answer(request, draft.status == OS_PAGE_CACHE_BUSY))
 
         if self.ack(place, handle, [offset], stored):
             return response_to(request)
@@ -246,12 +247,14 @@ class Acknowledging:
         done: Deferred[Command | None] = Deferred()
         # One more than there are, until all were begun.
         waiting = 1
+        is_busy = False
 
         def stored(draft: Draft | None, code: int) -> None:
-            nonlocal waiting
+            nonlocal waiting, is_busy
             waiting -= 1
+            is_busy |= draft is not None and draft.status == OS_PAGE_CACHE_BUSY
             if not waiting:
-                done.callback(response_to(request))
+                done.callback(_answer(request, is_busy))
 
         for each in batch.acks:
             topic = each.real_topic()
@@ -340,6 +343,14 @@ class Acknowledging:
             self._offsets.commit(group, topic, queue_id, next_offset)
         if self._order.free_ms(place, None, 0) <= self._wall_ms():
             self._polling.wake(topic, group, queue_id)
+
+
+def _answer(request: Command, is_busy: bool) -> Command:
+    """SUCCESS, as in RocketMQ, also if an acknowledgement cannot be stored; but not if
+    it could be a while later."""
+    if is_busy:
+        return response_to(request, ResponseCode.SYSTEM_BUSY, LOCK_BUSY)
+    return response_to(request)
 
 
 def parsed(extra_info: str) -> ReceiptHandle:

@@ -26,12 +26,13 @@ from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.send_answers import refuse
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import BrokerError, SystemFailure
+from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.records.check_points import Ack
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.receipt_handle import ORDERED, ReceiptHandle
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.store.interfaces import Draft, IQueue
+from rocketbroker.store.append_lock import LOCK_BUSY
+from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, Draft, IQueue
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, RESPONSE
 from rocketbroker.wire.hot import ACK_ANSWER, NOT_READ, frame_of, read_ack
@@ -89,13 +90,17 @@ class _Together:
         )
 
     def answer(self, draft: Draft, code: int) -> None:
-        """It is in the log, or cannot be: SUCCESS, as in RocketMQ."""
+        """It is in the log, or cannot be: SUCCESS, as in RocketMQ; but if it could be a
+        while later the consumer is told."""
+        if draft.status == OS_PAGE_CACHE_BUSY:
+            self.refuse(SystemBusy(LOCK_BUSY))
+            return
         frames = [frame_of(ACK_ANSWER % opaque) for opaque in self.opaques]
         if frames:
             self.connection.send(b"".join(frames), len(frames))
 
     def refuse(self, error: BrokerError) -> None:
-        """It cannot even be tried."""
+        """It is not in the log."""
         for opaque in self.opaques:
             refuse(self.connection, opaque, error)
 

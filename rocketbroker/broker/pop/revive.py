@@ -61,7 +61,13 @@ from rocketbroker.records.properties import (
 from rocketbroker.records.record import StoredMessage, decode, decode_all
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.remoting.interfaces import ITurns
-from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue, IStore
+from rocketbroker.store.interfaces import (
+    OS_PAGE_CACHE_BUSY,
+    PUT_OK,
+    Draft,
+    IQueue,
+    IStore,
+)
 from rocketbroker.store.reads import ReadResult
 
 #: How many messages of the revive topic one step reads, and how many bytes.
@@ -401,6 +407,9 @@ class Reviving:
             if draft.status == PUT_OK:
                 queue.end = max(queue.end, draft.end)
                 self._over(each, offset)
+            elif draft.status == OS_PAGE_CACHE_BUSY:
+                # That is no attempt: the check point stays open.
+                queue.retry_at = self._clock.seconds() + BROKEN_SECONDS
             else:
                 failed.append((each, offset))
         for each, offset in failed:

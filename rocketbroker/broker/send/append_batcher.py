@@ -10,10 +10,11 @@ the others wait in L{GroupCommit}. A draft's context says how it is answered:
   - a function, called with the draft and the response code: all others.
 
 When the disk cannot follow, a send is answered with SYSTEM_BUSY before a draft is made,
-so that the client tries another broker: L{Overload}. A slave has the master's log, and
-no message of its own gets into it: sends are answered with SERVICE_NOT_AVAILABLE, also
-before anything is made. (RocketMQ answers with SYSTEM_BUSY, or so if the slave may act
-as master; clients do the same with either.)
+so that the client tries another broker: L{Overload}; and so are all sends of a turn
+that does not get the append lock, as another process hangs with it. A slave has the
+master's log, and no message of its own gets into it: sends are answered with
+SERVICE_NOT_AVAILABLE, also before anything is made. (RocketMQ answers with SYSTEM_BUSY,
+or so if the slave may act as master; clients do the same with either.)
 
 C{docs/facts/broker.md} 7, 10.5 has statuses and remarks.
 """
@@ -46,13 +47,16 @@ from rocketbroker.errors import (
     BrokerError,
     MessageIllegal,
     ServiceNotAvailable,
+    SystemBusy,
     SystemFailure,
 )
 from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.store.append_lock import LOCK_BUSY
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
     MESSAGE_ILLEGAL,
     NOT_PUT,
+    OS_PAGE_CACHE_BUSY,
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     SERVICE_NOT_AVAILABLE,
@@ -85,6 +89,7 @@ _REASONS: Final = {
     MESSAGE_ILLEGAL: ILLEGAL,
     PROPERTIES_SIZE_EXCEEDED: ILLEGAL,
     SERVICE_NOT_AVAILABLE: UNAVAILABLE,
+    OS_PAGE_CACHE_BUSY: APPEND_STALLED,
     IN_SYNC_REPLICAS_NOT_ENOUGH: TOO_FEW_COPIES,
 }
 
@@ -105,6 +110,8 @@ def problem_of(draft: Draft, store: IStore, max_bytes: int) -> BrokerError:
         )
     if status == SERVICE_NOT_AVAILABLE:
         return _unavailable(store, store.refusal() or "")
+    if status == OS_PAGE_CACHE_BUSY:
+        return SystemBusy(LOCK_BUSY)
     if status == IN_SYNC_REPLICAS_NOT_ENOUGH:
         return SystemFailure("in-sync replicas not enough")
     if status == CREATE_MAPPED_FILE_FAILED:

@@ -70,6 +70,7 @@ from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTabl
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
     MESSAGE_ILLEGAL,
+    OS_PAGE_CACHE_BUSY,
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     SERVICE_NOT_AVAILABLE,
@@ -99,6 +100,7 @@ STATUS_NAMES: Final = {
     PROPERTIES_SIZE_EXCEEDED: "PROPERTIES_SIZE_EXCEEDED",
     SERVICE_NOT_AVAILABLE: "SERVICE_NOT_AVAILABLE",
     CREATE_MAPPED_FILE_FAILED: "CREATE_MAPPED_FILE_FAILED",
+    OS_PAGE_CACHE_BUSY: "OS_PAGE_CACHE_BUSY",
     IN_SYNC_REPLICAS_NOT_ENOUGH: "IN_SYNC_REPLICAS_NOT_ENOUGH",
 }
 
@@ -275,7 +277,9 @@ class SendBack:
             if code == ResponseCode.FLUSH_DISK_TIMEOUT:
                 problem = ResponseCode(code).name
         if problem:
-            done.callback(response_to(request, ResponseCode.SYSTEM_ERROR, problem))
+            is_busy = draft.status == OS_PAGE_CACHE_BUSY
+            refusal = ResponseCode.SYSTEM_BUSY if is_busy else ResponseCode.SYSTEM_ERROR
+            done.callback(response_to(request, refusal, problem))
             return
         # Topics that were just made must outlive the broker like the message in them.
         saved = self._topics.saved(names.retry_topic(group), names.dlq_topic(group))

@@ -37,14 +37,15 @@ from rocketbroker.broker.transaction.open_transactions import (
     OVER,
     OpenTransactions,
 )
-from rocketbroker.errors import SystemFailure
+from rocketbroker.errors import SystemBusy, SystemFailure
 from rocketbroker.records.ids import parse_offset_id
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from rocketbroker.records.properties import PREPARED_QUEUE_OFFSET, REAL_TOPIC
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.store.interfaces import PUT_OK, IStore
+from rocketbroker.store.append_lock import LOCK_BUSY
+from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, PUT_OK, IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.admin import ResumeCheckHalfMessageRequestHeader
@@ -118,6 +119,8 @@ class ResumeCheck:
                 self._check(self._state.outcome_of(root, root), (OVER, DISCARDED))
             draft = resumed(half, queue)
         self._store.append([draft])
+        if draft.status == OS_PAGE_CACHE_BUSY:
+            raise SystemBusy(LOCK_BUSY)
         if draft.status != PUT_OK:
             raise SystemFailure(f"Put message back to {HALF_TOPIC} failed.")
         topic = half.properties[REAL_TOPIC]

@@ -67,8 +67,13 @@ class MissingFile:
         """Nobody else has it."""
         return True
 
-    def lock_alone(self) -> None:
+    def lock_alone(self, seconds: float) -> bool:
         """Nobody else has it."""
+        return True
+
+    def lock_holder(self) -> int:
+        """Nobody is known to have it."""
+        return 0
 
     def unlock(self) -> None:
         """Nobody waits for it."""

@@ -62,7 +62,12 @@ class Shared:
         self.disk.process = own
         assert file.lock_alone(0)
         self.processes.running[process] = f"boot/{process}"
-        self.processes.watch = lambda killed: killed == process and file.close()
+
+        def ended(killed: int) -> None:
+            if killed == process:
+                file.close()
+
+        self.processes.watch = ended
         return file
 
     def queue(self, topic: str = "T", queue_id: int = 0) -> Queue:
