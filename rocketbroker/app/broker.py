@@ -38,6 +38,7 @@ from rocketbroker.config.workers import check_workers, worker_count
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.open_files import OpenFiles, bound_of
+from rocketbroker.files.processes import ProcessTable
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
 from rocketbroker.remoting.client import RemotingClient
@@ -54,6 +55,7 @@ from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
 from rocketbroker.workers.approvals import Approvals
+from rocketbroker.workers.lock_watch import LockWatch
 from rocketbroker.workers.start import WorkerSettings
 from rocketbroker.workers.workers import Workers
 
@@ -148,10 +150,12 @@ def workers_of(
     hub: Hub | Turns,
     settings: BrokerSettings,
     approvals: Approvals | None = None,
+    lock_watch: LockWatch | None = None,
 ) -> Workers | None:
     """The workers that the settings ask for; they have not begun.
 
     @param approvals: lets them append; None: they may not.
+    @param lock_watch: of the store that they join.
     @raise ConfigurationError: there can be none here; one sentence.
     """
     size = worker_count(settings.broker.workers)
@@ -167,7 +171,7 @@ def workers_of(
         Limits.of_server(server), server.rocketbroker_max_buffered_bytes, size
     )
     spawn = spawner(reactor, server.listen_port)
-    return Workers(reactor, hub, each, size, spawn, approvals)
+    return Workers(reactor, hub, each, size, spawn, approvals, lock_watch)
 
 
 def printed(settings: BrokerSettings, important: bool) -> str:
@@ -276,7 +280,8 @@ class BrokerService(LoggedService):
         )
         self.broker = Broker(environment, settings, self.port)
         self.approvals = self._make_approvals(environment, hub)
-        self.workers = workers_of(reactor, hub, settings, self.approvals)
+        lock_watch = LockWatch(reactor, store.sharing)
+        self.workers = workers_of(reactor, hub, settings, self.approvals, lock_watch)
         hand_over = None if self.workers is None else self.workers.hand_over
         self.main, self.vip = (
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
@@ -320,6 +325,7 @@ class BrokerService(LoggedService):
             self._store_host,
             is_shared=worker_count(settings.broker.workers) > 0,
             open_files=OpenFiles(files, bound_of(descriptor_limit())),
+            processes=ProcessTable(),
         )
 
     def _make_approvals(

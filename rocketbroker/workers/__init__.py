@@ -125,5 +125,6 @@ The modules, in the order in which a request meets them:
   - C{owner_link}: the owner's end of a link: all such sockets of one worker
   - C{worker}: a worker, from its start to its end
   - C{workers}: all workers of an owner: which gets a connection, restarts, the stop
+  - C{lock_watch}: kills a worker that hangs with the append lock
   - C{start}: what an owner and a worker say of themselves
 """

@@ -48,6 +48,8 @@ class WorkerLink:
     @ivar heard_at: when the worker has sent something last, by the reactor's clock.
     @ivar load: what the worker has said of itself last.
     @ivar hears: gets all else that it says of itself.
+    @ivar serves: whether it has begun to serve: it has said how it does.
+    @ivar began: called when it has begun.
     """
 
     _log = Logger()
@@ -72,6 +74,8 @@ class WorkerLink:
         self.heard_at = clock.seconds()
         self.load = WorkerLoad()
         self.hears: Hears | None = None
+        self.serves = False
+        self.began: Callable[[], object] = lambda: None
         self._fenced: set[RelayedSocket] = set()
         self._clock = clock
         self._hub = hub
@@ -167,6 +171,9 @@ class WorkerLink:
             if sock is None or sock.connection is None:
                 if kind == Kind.LOAD:
                     self.load = WorkerLoad.from_json(payload)
+                    if not self.serves:
+                        self.serves = True
+                        self.began()
                 elif not connection_id and self.hears is not None:
                     self.hears(self, kind, payload)
                 continue

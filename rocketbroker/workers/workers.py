@@ -4,6 +4,10 @@
 A worker that ends before the stop is started again, at once and then ever later if it
 ends again and again. Its connections are gone: clients connect anew, and get to another
 worker, or to the new one. While there is no worker the owner serves connections itself.
+
+A worker gets connections once it serves, which it says by its first LOAD. While all are
+starting the owner holds what it accepts, and then gives each its share: connections
+live long, and all clients of a broker that was started anew come in its first second.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.workers.link import LinkStream, link_pair
 from rocketbroker.workers.link_frames import Kind
+from rocketbroker.workers.lock_watch import LOCK_LOOK_SECONDS, LockWatch
 from rocketbroker.workers.owner_link import WorkerLink
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 
@@ -42,6 +47,10 @@ STOP_SECONDS: Final = 5.0
 #: A worker that has said nothing for so long, though it says how it does every second,
 #: hangs, and its clients with it: it is killed. No machine is so busy elsewhere.
 SILENT_SECONDS: Final = 30.0
+
+#: How long connections wait for workers that start; then the owner serves them, or the
+#: workers that do. Clients wait 3 s for an answer, as a rule.
+HOLD_SECONDS: Final = 2.5
 
 #: How often that is looked at.
 LOOK_SECONDS: Final = 5.0
@@ -128,10 +137,12 @@ class Workers:
         size: int,
         spawn: Spawn,
         approvals: Approvals | None = None,
+        lock_watch: LockWatch | None = None,
     ) -> None:
         """
         @param size: how many workers.
         @param approvals: lets them append; None: they may not.
+        @param lock_watch: of the store that they join.
         """
         self.slots: Sequence[WorkerSlot] = [WorkerSlot(n + 1) for n in range(size)]
         self._clock = clock
@@ -144,6 +155,10 @@ class Workers:
         self._kill: IDelayedCall | None = None
         self._watch: IDelayedCall | None = None
         self._looked_at = 0.0
+        self._lock_watch = lock_watch
+        self._lock_look: IDelayedCall | None = None
+        self._held: list[tuple[socket, ConnectionGroup, str, int]] = []
+        self._hold: IDelayedCall | None = None
 
     def start(self) -> None:
         """Start all."""
@@ -151,6 +166,20 @@ class Workers:
             self._begin(slot)
         self._looked_at = self._clock.seconds()
         self._watch = self._clock.callLater(LOOK_SECONDS, self._kill_silent)
+        if self._lock_watch is not None:
+            self._look_at_lock(self._lock_watch)
+
+    def _look_at_lock(self, watch: LockWatch) -> None:
+        """Kill a worker that hangs with the append lock."""
+        self._lock_look = self._clock.callLater(
+            LOCK_LOOK_SECONDS, self._look_at_lock, watch
+        )
+        heard = {
+            slot.process.pid: slot.link.heard_at
+            for slot in self.slots
+            if slot.process is not None and slot.link is not None
+        }
+        watch.look(heard)
 
     def _kill_silent(self) -> None:
         """Kill those that hang.
@@ -177,16 +206,46 @@ class Workers:
         self, sock: socket, group: ConnectionGroup, host: str, port: int
     ) -> None:
         """Let the worker with the least to do have a connection."""
+        held = self._held
+        if self._is_starting() and (held or self._least_loaded() is None):
+            held.append((sock, group, host, port))
+            if self._hold is None:
+                self._hold = self._clock.callLater(HOLD_SECONDS, self._give_held)
+            return
+        self._give(sock, group, host, port)
+
+    def _give(self, sock: socket, group: ConnectionGroup, host: str, port: int) -> None:
         link = self._least_loaded()
         if link is None:
             self._hub.adopt(sock, group, host, port)
         else:
             link.hand_over(sock, group, host, port)
 
-    def _least_loaded(self) -> WorkerLink | None:
-        """Of those that are not much busier than another the one with the fewest
-        connections."""
+    def _is_starting(self) -> bool:
+        """Whether a worker will serve soon."""
         links = [slot.link for slot in self.slots if slot.link is not None]
+        return not all(link.serves for link in links)
+
+    def _began(self) -> None:
+        """A worker serves, or has ended before it did."""
+        if not self._is_starting():
+            self._give_held()
+
+    def _give_held(self) -> None:
+        """Let workers have the connections that were held for them; the owner, if none
+        serves."""
+        if self._hold is not None and self._hold.active():
+            self._hold.cancel()
+        self._hold = None
+        held, self._held = self._held, []
+        for connection in held:
+            self._give(*connection)
+
+    def _least_loaded(self) -> WorkerLink | None:
+        """Of those that serve, and are not much busier than another, the one with the
+        fewest connections."""
+        every = [slot.link for slot in self.slots if slot.link is not None]
+        links = [link for link in every if link.serves]
         if not links:
             return None
         most = min(link.load.busy for link in links) + BUSIER
@@ -221,7 +280,10 @@ class Workers:
             self._ids,
             lambda: self._link_gone(slot, process),
         )
+        link.began = self._began
         link.tell(Kind.START, self._settings.to_json())
+        if self._lock_watch is not None:
+            self._lock_watch.started(process.pid)
         if self._approvals is not None:
             self._approvals.joined(link)
         self._log.info(
@@ -236,12 +298,15 @@ class Workers:
             slot.before = slot.before.and_then(slot.link.load)
             slot.lost = slot.link.lost
             slot.link = None
+            self._began()
         if self._stopping is None:
             process.kill()
 
     def _ended(self, slot: WorkerSlot, process: WorkerProcess, how: str) -> None:
         """A process has ended."""
         slot.process = None
+        if self._lock_watch is not None:
+            self._lock_watch.ended(process.pid)
         if slot.link is not None:
             slot.link.abort()
         if self._approvals is not None:
@@ -274,8 +339,12 @@ class Workers:
             return succeed(None)
         stopped: Deferred[None] = Deferred()
         self._stopping = stopped
-        if self._watch is not None:
-            self._watch.cancel()
+        for call in (self._watch, self._lock_look, self._hold):
+            if call is not None:
+                call.cancel()
+        for sock, *_ in self._held:
+            sock.close()
+        self._held.clear()
         for slot in self.slots:
             if slot.call is not None:
                 slot.call.cancel()

@@ -14,7 +14,9 @@ from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import batches
 from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.store.running_flags import DISK_FULL
+from rocketbroker.store.sharing.append_lock import APPEND_NAME
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
+from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
 from rocketbroker.workers.link_frames import Kind
@@ -408,6 +410,26 @@ class KilledTests(OwnSendsCase):
         if not died:
             self.assertEqual(len(bodies), 4)
         return died
+
+
+class HeldLockTests(OwnSendsCase):
+    """A process that hangs with the append lock."""
+
+    def test_clientsAreAnsweredBusy(self) -> None:
+        """Sends of workers are left to the owner, which answers SYSTEM_BUSY; when the
+        lock is free they are stored by workers again, and none is there twice."""
+        r = self.rig()
+        one, two = self.known(r)
+        before, appended = len(r.bodies()), r.appended
+        file = r.disk.open(f"/store/{APPEND_NAME}")
+        self.assertTrue(file.lock_alone(0))
+        for client in (one, two):
+            answer = client.sent(b"refused")
+            self.assertEqual(answer.code, ResponseCode.SYSTEM_BUSY)
+        file.close()
+        self.assertEqual(one.sent(b"stored").code, 0)
+        self.assertEqual(r.bodies()[before:], [b"stored"])
+        self.assertEqual(r.appended, appended + 1)
 
 
 class OrderTests(OwnSendsCase):

@@ -17,6 +17,7 @@ from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 from rocketbroker.workers.workers import (
     FIRST_DELAY_SECONDS,
+    HOLD_SECONDS,
     LOOK_SECONDS,
     MAX_DELAY_SECONDS,
     SILENT_SECONDS,
@@ -75,6 +76,8 @@ class WorkersTests(SynchronousTestCase):
         self.workers.start()
         self.addCleanup(self.end)
         self.step()
+        for process in self.spawned:
+            self.say(process, WorkerLoad())
 
     def end(self) -> None:
         for process in self.spawned:
@@ -158,7 +161,65 @@ class WorkersTests(SynchronousTestCase):
         slot = self.workers.slots[0]
         self.assertEqual((slot.restarts, slot.before.frames_in), (1, 7))
         self.connect()
-        self.assertEqual(self.counts(), [1, 3])
+        self.assertEqual(self.counts(), [0, 4])
+        self.say(self.spawned[2], WorkerLoad())
+        self.connect()
+        self.assertEqual(self.counts(), [1, 4])
+
+    def restart(self) -> None:
+        """Both end, and are started again."""
+        for process in self.spawned[:]:
+            process.exits()
+        self.clock.advance(FIRST_DELAY_SECONDS)
+
+    def test_connectionsWaitForWorkersThatStart(self) -> None:
+        """While no worker serves yet what is accepted waits for all that start, and is
+        shared among them."""
+        self.restart()
+        peers = [self.connect() for _ in range(4)]
+        self.assertEqual(self.counts(), [0, 0])
+        self.assertEqual(self.hub.connection_count(), 0)
+        self.say(self.spawned[2], WorkerLoad())
+        peers.append(self.connect())
+        self.assertEqual(self.counts(), [0, 0])
+        self.say(self.spawned[3], WorkerLoad())
+        self.assertEqual(sum(self.counts()), 5)
+        self.assertEqual(min(self.counts()), 2)
+        peers.append(self.connect())
+        self.assertEqual(self.counts(), [3, 3])
+
+    def test_connectionsWaitForABoundedTime(self) -> None:
+        """Then the workers that serve have them; the owner, where none does."""
+        self.restart()
+        self.connect()
+        self.say(self.spawned[3], WorkerLoad())
+        self.clock.advance(HOLD_SECONDS)
+        self.assertEqual(self.counts(), [0, 1])
+        self.spawned[3].exits()
+        self.connect()
+        self.assertEqual(self.hub.connection_count(), 0)
+        self.clock.advance(HOLD_SECONDS)
+        self.assertEqual(self.hub.connection_count(), 1)
+
+    def test_workerThatEndsBeforeItServes(self) -> None:
+        """What waits for it is given to the one that serves, or to the owner."""
+        self.restart()
+        self.connect()
+        self.say(self.spawned[3], WorkerLoad())
+        self.spawned[2].exits()
+        self.assertEqual(self.counts(), [0, 1])
+        self.spawned[3].exits()
+        self.connect()
+        self.assertEqual(self.hub.connection_count(), 1)
+
+    def test_connectionsThatWaitAreClosedByTheStop(self) -> None:
+        """A stop closes what waits for a worker."""
+        self.restart()
+        peer = self.connect()
+        self.workers.stop()
+        self.assertEqual(peer.recv(1), b"")
+        self.clock.advance(HOLD_SECONDS)
+        self.assertEqual(self.hub.connection_count(), 0)
 
     def test_backOff(self) -> None:
         """One that ends soon again and again is started ever later; one that has run
