@@ -66,6 +66,6 @@ class ServerProcess:
 
         @param ready: fires when clients find the server.
         """
-        Notifier(os.environ).follow(self._reactor, ready)
+        Notifier(os.environ, os.getpid()).follow(self._reactor, ready)
         self._reactor.callWhenRunning(self._garbage.started)
         self._reactor.callWhenRunning(handle_signals, self._reactor, self._output)

@@ -1,8 +1,11 @@
 # -*- test-case-name: tests.app.test_systemd -*-
-"""What a server tells systemd: that it is ready, and that it stops.
+"""What a server tells systemd: that it is ready, that it stops, and that it lives.
 
 A unit with C{Type=notify} has a socket for that, named by C{NOTIFY_SOCKET}; see
-sd_notify(3). Units that depend on it wait until it is ready.
+sd_notify(3). Units that depend on it wait until it is ready. With C{WatchdogSec=} the
+server has to say that it lives from then on, at least once in C{WATCHDOG_USEC}, see
+sd_watchdog_enabled(3): a timer of the reactor says it, so a reactor that hangs does
+not, and systemd starts the server again.
 """
 
 from __future__ import annotations
@@ -16,6 +19,11 @@ from twisted.logger import Logger
 
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
+WATCHDOG: Final = "WATCHDOG=1"
+
+#: How often in the time of the watchdog the server says that it lives: one that could
+#: not be told is no reason to end it.
+TIMES: Final = 3
 
 #: The socket is another process's; the reactor does not wait longer for it (in s).
 MAX_SECONDS: Final = 1.0
@@ -27,8 +35,15 @@ class Notifier:
 
     _log = Logger()
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], process: int) -> None:
+        """
+        @param environment: its variables.
+        @param process: the id of this process: the watchdog may be another one's.
+        """
         self._path = environment.get("NOTIFY_SOCKET", "")
+        time_us = environment.get("WATCHDOG_USEC", "")
+        is_ours = environment.get("WATCHDOG_PID", str(process)) == str(process)
+        self._seconds = int(time_us) / 1e6 if is_ours and time_us.isdigit() else 0.0
 
     def follow(self, reactor: Any, ready: Deferred[None]) -> None:
         """Tell when the server is ready, and when it stops.
@@ -37,7 +52,14 @@ class Notifier:
         """
         if self._path:
             ready.addCallback(lambda _: self.notify(READY))
+            if self._seconds:
+                ready.addCallback(lambda _: self._live(reactor))
             reactor.addSystemEventTrigger("before", "shutdown", self.notify, STOPPING)
+
+    def _live(self, reactor: Any) -> None:
+        """Tell that the reactor goes round, again and again."""
+        self.notify(WATCHDOG)
+        reactor.callLater(self._seconds / TIMES, self._live, reactor)
 
     def notify(self, state: str) -> None:
         """Tell a state; what goes wrong is logged."""

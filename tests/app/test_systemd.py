@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 from pathlib import Path
+from select import select
 
 from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
@@ -41,7 +42,7 @@ class SystemdTests(SynchronousTestCase):
         ):
             listening = self.listening(name)
             ready: Deferred[None] = Deferred()
-            Notifier({"NOTIFY_SOCKET": path}).follow(self.reactor, ready)
+            Notifier({"NOTIFY_SOCKET": path}, 7).follow(self.reactor, ready)
             self.assertRaises(BlockingIOError, listening.recv, 100)
             ready.callback(None)
             self.assertEqual(listening.recv(100), b"READY=1")
@@ -53,13 +54,46 @@ class SystemdTests(SynchronousTestCase):
     def test_nobody(self) -> None:
         """Without systemd nothing is told."""
         ready: Deferred[None] = Deferred()
-        Notifier({}).follow(self.reactor, ready)
+        Notifier({}, 7).follow(self.reactor, ready)
         ready.callback(None)
         self.assertEqual(self.reactor.triggers, {})
 
     def test_gone(self) -> None:
         """A socket that is not there is logged; the server goes on."""
         with capturedLogs() as logs:
-            Notifier({"NOTIFY_SOCKET": self.path}).notify("READY=1")
+            Notifier({"NOTIFY_SOCKET": self.path}, 7).notify("READY=1")
         (event,) = logs
         self.assertEqual(event["reason"], "No such file or directory")
+
+    def lives(self, **environment: str) -> list[bytes]:
+        """What is told in a minute after a server is ready, which the test lets last a
+        second a turn."""
+        listening = self.listening(self.path)
+        variables = {"NOTIFY_SOCKET": self.path, **environment}
+        ready: Deferred[None] = Deferred()
+        Notifier(variables, 7).follow(self.reactor, ready)
+        self.reactor.pump([1] * 60)
+        self.assertRaises(BlockingIOError, listening.recv, 100)
+        ready.callback(None)
+        self.reactor.pump([1] * 60)
+        told = []
+        while select([listening], [], [], 0)[0]:
+            told.append(listening.recv(100))
+        return told
+
+    def test_watchdogIsFedByTurns(self) -> None:
+        """From when it is ready on, a server says three times in the time of the
+        watchdog that its reactor goes round."""
+        told = self.lives(WATCHDOG_USEC="60000000", WATCHDOG_PID="7")
+        self.assertEqual(told, [b"READY=1", *[b"WATCHDOG=1"] * 4])
+
+    def test_watchdogOfAnotherProcess(self) -> None:
+        """A watchdog of another process, or none, is not fed."""
+        told = self.lives(WATCHDOG_USEC="60000000", WATCHDOG_PID="8")
+        self.assertEqual(told, [b"READY=1"])
+
+    def test_watchdogWithoutTime(self) -> None:
+        """Nor is one without a time."""
+        for time_us in ("", "0", "x"):
+            Path(self.path).unlink(missing_ok=True)
+            self.assertEqual(self.lives(WATCHDOG_USEC=time_us), [b"READY=1"])

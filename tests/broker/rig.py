@@ -22,6 +22,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.keyed import text_of
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.config.workers import worker_count
 from rocketbroker.errors import ConnectionLost, StoreError
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.records import record
@@ -195,7 +196,11 @@ class Rig:
             }
         )
         store = Store(
-            self.disk, self.settings.store, self.wall_ms, HOST, is_shared=True
+            self.disk,
+            self.settings.store,
+            self.wall_ms,
+            HOST,
+            is_shared=worker_count(self.settings.broker.workers) > 0,
         )
         self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
         environment = BrokerEnvironment(
@@ -287,7 +292,8 @@ class Rig:
         self.disk.watch = watch
 
     def hold_lock(self) -> IFile:
-        """Let another process hold the append lock until this file is closed."""
+        """Let another process hold the append lock until this file is closed; with
+        workers in the settings."""
         file = self.disk.open(f"/store/{APPEND_NAME}")
         assert file.lock_alone(0)
         return file

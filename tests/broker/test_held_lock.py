@@ -22,6 +22,10 @@ BUSY = ResponseCode.SYSTEM_BUSY
 class RequestTests(DelayingCase):
     """Requests of clients and administrators."""
 
+    def setUp(self) -> None:
+        """A broker whose store others may join."""
+        self.begin(workers="1")
+
     def test_sendsAreAnsweredBusyAndPullsServed(self) -> None:
         """Sends of either way are answered SYSTEM_BUSY, counted, and stored when they
         are sent again; a pull and a query are answered meanwhile."""
@@ -83,6 +87,11 @@ class RequestTests(DelayingCase):
 class WheelTests(TimerCase):
     """Messages for any time."""
 
+    def setUp(self) -> None:
+        """A broker whose store others may join."""
+        super().setUp()
+        self.begin(workers="1")
+
     def test_timerMessageIsDeliveredAfterwards(self) -> None:
         """What is due meanwhile is delivered when the lock is free, once and in
         order."""
@@ -99,6 +108,11 @@ class WheelTests(TimerCase):
 
 class TransactionTests(TransactionCase):
     """Transactions."""
+
+    def setUp(self) -> None:
+        """A broker whose store others may join."""
+        super().setUp()
+        self.begin({"workers": "1"})
 
     def test_commitIsRefusedAndDoneAgain(self) -> None:
         """A commit is refused, the transaction stays open, and is ended afterwards."""
@@ -148,6 +162,10 @@ class TransactionTests(TransactionCase):
 class PopTests(PopCase):
     """Consumption by POP."""
 
+    def setUp(self) -> None:
+        """A broker whose store others may join."""
+        self.rig = self.make(workers="1")
+
     def test_checkPointIsWrittenAfterwards(self) -> None:
         """A check point that cannot be written stays in memory, and is written later:
         its message comes again when its time is over."""
@@ -188,7 +206,7 @@ class PopTests(PopCase):
     def test_revivedMessageIsStoredAfterwards(self) -> None:
         """What is to be given out again meanwhile comes once, when the lock is free,
         by no check point of its own: that was no attempt."""
-        self.rig = self.make(skipWhenCKRePutReachMaxTimes="true")
+        self.rig = self.make(workers="1", skipWhenCKRePutReachMaxTimes="true")
         self.send("a")
         self.pop()
         self.pass_by(31)
