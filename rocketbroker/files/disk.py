@@ -226,8 +226,8 @@ class DiskFile:
         The device is not compared: where a file system has volumes, the kernel's list
         of locks has another one than C{stat}.
         """
-        inode = str(os.fstat(self._fd).st_ino)
         with suppress(OSError), open(_LOCKS, encoding="ascii") as lines:
+            inode = str(os.fstat(self._fd).st_ino)
             for line in lines:
                 # Number, kind, advisory, WRITE, process, device and inode, range. A
                 # process that waits has an arrow behind the number.

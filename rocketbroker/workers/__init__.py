@@ -107,7 +107,8 @@ Order
 
 Sends of one connection are stored in the order in which they came, whoever appends
 them: L{relay} says how. A worker that dies leaves what it has answered in the log, and
-an append that it has not finished to the owner, which undoes it.
+an append that it has not finished to the owner, which undoes it. One that hangs in an
+append is killed: L{lock_watch}.
 
 The modules, in the order in which a request meets them:
 

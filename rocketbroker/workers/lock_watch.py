@@ -61,7 +61,8 @@ class LockWatch:
         sharing, now = self._sharing, self._clock.seconds()
         was_late = now - self._looked_at > LATE_SECONDS
         self._looked_at = now
-        if sharing.mend():
+        if sharing.mend() or not sharing.is_held:
+            # It was had, or another thread of the owner has it.
             self._since, sharing.problem = None, ""
             return
         if self._since is None or was_late:

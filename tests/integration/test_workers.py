@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 from threading import Event, Thread
 from typing import TypeAlias
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -20,11 +23,17 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.files.disk import Disk
+from rocketbroker.files.processes import ProcessTable
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.message_store import Store
+from rocketbroker.store.sharing.append_lock import APPEND_NAME
+from rocketbroker.store.sharing.joined_processes import JOINED_NAME
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from tests.broker.rig import send_ext
 from tests.integration.javacase import fresh, until
 from tests.integration.javaclient import JavaClient, JavaError, body_of
-from tests.integration.servers import Cluster, is_there, workers_of
+from tests.integration.servers import Cluster, ask, is_there, workers_of
 
 WORKERS = 2
 SENDERS = 4
@@ -35,6 +44,15 @@ Sent: TypeAlias = tuple[bytes, int, int]
 RELAYED = "rocketbroker_worker_frames_relayed_total"
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
+
+#: A process that takes a lock, and keeps it.
+HOLDER = """
+import fcntl, signal, sys
+file = open(sys.argv[1])
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+signal.pause()
+"""
 
 #: A whole segment is read here.
 SEGMENT = 64 << 20
@@ -216,6 +234,54 @@ class WorkersTests(SynchronousTestCase):
         assert self.cluster.broker.process is not None
         self.owner = self.cluster.broker.process.pid
         self.assertTrue(until(self.all_up, 120), self.cluster.logs()[-2000:])
+
+    def test_heldAppendLock(self) -> None:
+        """While another process holds the append lock sends are refused at once, all
+        else is answered, and C{/healthz} names that process; then all goes on."""
+
+        def sent() -> int:
+            return ask(self.cluster.broker.port, Command(310, send_ext("T"))).code
+
+        self.assertEqual(sent(), 0)
+        file = Disk().open(str(self.cluster.store / APPEND_NAME))
+        self.addCleanup(file.close)
+        self.assertTrue(file.lock_alone(10))
+        for _ in range(WORKERS + 1):
+            self.assertEqual(sent(), ResponseCode.SYSTEM_BUSY)
+        query = Command(RequestCode.GET_MAX_OFFSET, {"topic": "T", "queueId": "0"})
+        self.assertEqual(ask(self.cluster.broker.port, query).code, 0)
+        words = f"process {os.getpid()}, no worker of this broker, has held"
+        self.assertTrue(until(lambda: words in self.health(), 10), self.health())
+        file.unlock()
+        self.assertEqual(sent(), 0)
+        self.assertEqual(self.health(), "ok\n")
+        self.assertEqual(workers_of(self.owner), self.workers)
+
+    def health(self) -> str:
+        """What C{/healthz} says."""
+        url = f"http://127.0.0.1:{self.cluster.broker_metrics}/healthz"
+        try:
+            with urlopen(url, timeout=30) as answer:
+                return str(answer.read().decode())
+        except HTTPError as error:
+            return error.read().decode()
+
+    def test_orphans(self) -> None:
+        """The start after a broker was killed ends a worker of it that was stopped, and
+        one that hangs in the append lock."""
+        os.kill(self.workers[0], signal.SIGSTOP)
+        self.cluster.broker.stop(signal.SIGKILL)
+        words = [sys.executable, "-c", HOLDER, str(self.cluster.store / APPEND_NAME)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
+            assert holder.stdout is not None
+            self.assertEqual(holder.stdout.readline(), b"held\n")
+            identity = ProcessTable().identity(holder.pid)
+            with open(self.cluster.store / JOINED_NAME, "a") as file:
+                file.write(f"{holder.pid} {identity}\n")
+            self.cluster.broker.start()
+            self.assertEqual(holder.wait(10), -signal.SIGKILL)
+        self.assertFalse(is_there(self.workers[0]))
+        self.assertIn("had not ended, and were killed", self.cluster.logs())
 
     def test_stop(self) -> None:
         """A clean stop ends the workers, too; signals that all get are the owner's."""

@@ -133,7 +133,8 @@ class Sharing:
     @property
     def is_held(self) -> bool:
         """Whether the last append has waited in vain for another process."""
-        return self._shared is not None and self._shared.is_held
+        shared = self._shared
+        return shared is not None and shared.is_held
 
     def mend(self) -> bool:
         """Undo what another process has left that died in an append.
@@ -147,7 +148,8 @@ class Sharing:
 
     def holder(self) -> int:
         """The id of the process that has the lock; 0 if it is not known."""
-        return self._shared.holder() if self._shared is not None else 0
+        shared = self._shared
+        return shared.holder() if shared is not None else 0
 
     def end(self) -> None:
         """I{Blocking.} Let nobody append any more.
