@@ -8,8 +8,10 @@ import errno
 import fcntl
 import mmap
 import os
+import signal
 import stat
 import struct
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -54,11 +56,8 @@ _SEEK_DATA: int = getattr(os, "SEEK_DATA", -1)
 #: Puts a file system on the disk; None where the system has no such call.
 _SYNCFS: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "syncfs", None)
 
-_LOCK_NOW = fcntl.LOCK_EX | fcntl.LOCK_NB
-
-#: The pauses between two attempts to get a lock, in s.
-_FIRST_PAUSE = 0.00002
-_MAX_PAUSE = 0.001
+#: The pause between two attempts of a thread to get a lock, in s.
+_PAUSE = 0.001
 
 #: All locks of files, by the Linux kernel.
 _LOCKS = "/proc/locks"
@@ -77,6 +76,66 @@ def as_stamp(changed_ns: int) -> int:
     if not changed_ns % 1_000_000_000:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
     return changed_ns
+
+
+def _take(fd: int) -> bool:
+    """Take the lock of an opening if no other one has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@final
+class _Alarm:
+    """Lets the main thread wait for a lock for a bounded time.
+
+    The system wakes those who wait, at once, but knows no bound: an alarm interrupts
+    the call. (To ask again and again takes a tenth more of a core, and those who take
+    turns starve whoever does.) An alarm that comes just before the call does not
+    interrupt it, so it comes again. Its handler stays, as to set it takes longer than
+    most waits.
+    """
+
+    def __init__(self) -> None:
+        self._is_handled = False
+        self._is_awaited = False
+
+    def take(self, fd: int, seconds: float) -> bool:
+        """Take the lock of an opening, if it can be had in so many seconds."""
+        if not self._is_handled:
+            self._is_handled = True
+            signal.signal(signal.SIGALRM, self._rings)
+        self._is_awaited = True
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            self._is_awaited = False
+        except TimeoutError:
+            # It may have been taken at the last moment.
+            return _take(fd)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return True
+
+    def _rings(self, number: int, frame: object) -> None:
+        if self._is_awaited:
+            self._is_awaited = False
+            raise TimeoutError
+
+
+_ALARM = _Alarm()
+
+
+def _ask_again(fd: int, seconds: float) -> bool:
+    """Wait for the lock of an opening, in another thread, which gets no alarm."""
+    latest = time.monotonic() + seconds
+    while not _take(fd):
+        if time.monotonic() >= latest:
+            return False
+        time.sleep(_PAUSE)
+    return True
 
 
 @final
@@ -198,27 +257,14 @@ class DiskFile:
         return True
 
     def lock_alone(self, seconds: float) -> bool:
-        """See L{IFile.lock_alone}.
-
-        The system has no call that waits for a bounded time, so this one asks again and
-        again: often at first, as most holders have the lock for less than 0.1 ms.
-        """
-        try:
-            fcntl.flock(self._fd, _LOCK_NOW)
+        """See L{IFile.lock_alone}."""
+        if _take(self._fd):
             return True
-        except BlockingIOError:
-            return seconds > 0 and self._wait_for_lock(seconds)
-
-    def _wait_for_lock(self, seconds: float) -> bool:
-        latest = time.monotonic() + seconds
-        pause = _FIRST_PAUSE
-        while time.monotonic() < latest:
-            time.sleep(pause)
-            pause = min(pause * 1.5, _MAX_PAUSE)
-            with suppress(BlockingIOError):
-                fcntl.flock(self._fd, _LOCK_NOW)
-                return True
-        return False
+        if seconds <= 0:
+            return False
+        if threading.current_thread() is threading.main_thread():
+            return _ALARM.take(self._fd, seconds)
+        return _ask_again(self._fd, seconds)
 
     def lock_holder(self) -> int:
         """See L{IFile.lock_holder}.

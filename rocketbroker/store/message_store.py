@@ -57,6 +57,10 @@ from rocketbroker.store.store_lock import StoreLock
 BATCH_SIZE: Final = 10_000
 
 
+#: Until it is known which process it is.
+_HELD: Final = "Nothing can be stored: another process holds the append lock."
+
+
 @final
 class Store:
     """A store in one directory.
@@ -321,7 +325,7 @@ class Store:
         if self.raw_log.is_behind:
             return "not all that a master has sent is in the queues yet"
         if self.sharing.is_held:
-            return self.sharing.problem or "another process holds the append lock"
+            return self.sharing.problem or _HELD
         if not self.flags.bits & NOT_APPENDABLE:
             return None
         return self.flags.reasons(NOT_APPENDABLE) or "it is not writeable"

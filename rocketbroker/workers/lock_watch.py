@@ -73,7 +73,9 @@ class LockWatch:
         sentence = f"{who} has held the append lock for {int(now - since)} s."
         sharing.problem = f"Nothing can be stored: {sentence}"
         if since == now:
-            self._log.error("{sentence}", sentence=sharing.problem)
+            self._log.error(
+                "Nothing can be stored: {who} has the append lock.", who=who
+            )
         latest = now - HANGS_SECONDS
         silent = holder in heard and heard[holder] <= latest
         if silent and since <= latest and sharing.joined.end(holder):

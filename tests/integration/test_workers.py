@@ -240,7 +240,8 @@ class WorkersTests(SynchronousTestCase):
         else is answered, and C{/healthz} names that process; then all goes on."""
 
         def sent() -> int:
-            return ask(self.cluster.broker.port, Command(310, send_ext("T"))).code
+            command = Command(310, send_ext("T"), b"body")
+            return ask(self.cluster.broker.port, command).code
 
         self.assertEqual(sent(), 0)
         file = Disk().open(str(self.cluster.store / APPEND_NAME))
@@ -254,7 +255,7 @@ class WorkersTests(SynchronousTestCase):
         self.assertTrue(until(lambda: words in self.health(), 10), self.health())
         file.unlock()
         self.assertEqual(sent(), 0)
-        self.assertEqual(self.health(), "ok\n")
+        self.assertTrue(until(lambda: self.health() == "ok\n", 10), self.health())
         self.assertEqual(workers_of(self.owner), self.workers)
 
     def health(self) -> str:

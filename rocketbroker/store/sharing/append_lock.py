@@ -38,8 +38,8 @@ KILLED_SECONDS: Final = 5.0
 HOLDER_SECONDS: Final = 2.0
 
 #: How long an append waits for a lock that another one has waited for in vain, in s: so
-#: that it is taken again where many compete for it, and a hanging holder costs nothing.
-HELD_SECONDS: Final = 0.001
+#: that it is taken again where many compete for it, and a hanging holder costs little.
+HELD_SECONDS: Final = 0.005
 
 
 def take_over(files: IFiles, root: str, joined: JoinedProcesses) -> None:

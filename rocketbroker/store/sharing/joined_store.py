@@ -21,7 +21,6 @@ from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record_head import LEAST_SIZE
-from rocketbroker.store.append_lock import MAX_WAIT_SECONDS
 from rocketbroker.store.commitlog.encoder import FILLER_BYTES, HOST_V6
 from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.segment import Segment
@@ -49,6 +48,10 @@ from rocketbroker.store.sharing.append_lock import APPEND_NAME, HELD_SECONDS
 _HEAD: Final = LEAST_SIZE + MAX_TOPIC + 64
 
 _SLOT: Final = attrgetter("queue.slot")
+
+#: How long an append waits for the lock, in s: longer than the owner's, as only the
+#: clients of this process wait, and a holder may be waiting for a core.
+WAIT_SECONDS: Final = 0.2
 
 #: One append takes no more messages, so that its journal has room for their queues.
 MAX_DRAFTS: Final = MAX_QUEUES
@@ -148,9 +151,7 @@ class JoinedStore:
         @return: whether it was done.
         """
         size = _largest(drafts)
-        if not self._lock.lock_alone(
-            HELD_SECONDS if self._is_held else MAX_WAIT_SECONDS
-        ):
+        if not self._lock.lock_alone(HELD_SECONDS if self._is_held else WAIT_SECONDS):
             self._is_held = True
             self.left += 1
             return False
