@@ -112,12 +112,13 @@ class _Alarm:
             signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
             fcntl.flock(fd, fcntl.LOCK_EX)
             self._is_awaited = False
+            return True
         except TimeoutError:
             # It may have been taken at the last moment.
             return _take(fd)
         finally:
+            self._is_awaited = False
             signal.setitimer(signal.ITIMER_REAL, 0)
-        return True
 
     def _rings(self, number: int, frame: object) -> None:
         if self._is_awaited:

@@ -31,17 +31,22 @@ class DiskTests(FilesContract, SynchronousTestCase):
         file.close()
 
     def test_waitForLock(self) -> None:
-        """Who wants a lock that another opening has gets it when that one is closed."""
+        """Who wants a lock that another opening has gets it when that one gives it up:
+        in the main thread, and in another one, which gets no alarm."""
         files, root = self.make()
         one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
         one.lock_alone(0)
+        other = Thread(target=one.unlock)
+        other.start()
+        self.assertTrue(two.lock_alone(60))
+        other.join()
         got: list[bool] = []
-        waiting = Thread(target=lambda: got.append(two.lock_alone(60)))
-        waiting.start()
-        one.close()
-        waiting.join()
-        self.assertEqual(got, [True])
+        other = Thread(target=lambda: got.append(one.lock_alone(60)))
+        other.start()
         two.close()
+        other.join()
+        self.assertEqual(got, [True])
+        one.close()
 
     def test_cannotReserve(self) -> None:
         """Where the system cannot reserve blocks (as it says of a range of nothing)
