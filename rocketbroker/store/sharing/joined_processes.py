@@ -83,7 +83,7 @@ class JoinedProcesses:
         return True
 
     def describe(self, process: int) -> str:
-        """A process in words."""
+        """A process in words, as the subject of a sentence."""
         if not process:
             return "a process that is not known"
         processes = self._processes
