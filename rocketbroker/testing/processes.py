@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.store.sharing.test_append_lock -*-
+# -*- test-case-name: tests.files.test_processes -*-
 """The processes of a machine, as a test says."""
 
 from __future__ import annotations
