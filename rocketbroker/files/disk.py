@@ -56,6 +56,10 @@ _SEEK_DATA: int = getattr(os, "SEEK_DATA", -1)
 #: Puts a file system on the disk; None where the system has no such call.
 _SYNCFS: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "syncfs", None)
 
+_flock = fcntl.flock
+_LOCK_NOW = fcntl.LOCK_EX | fcntl.LOCK_NB
+_UNLOCK = fcntl.LOCK_UN
+
 #: The pause between two attempts of a thread to get a lock, in s.
 _PAUSE = 0.001
 
@@ -81,7 +85,7 @@ def as_stamp(changed_ns: int) -> int:
 def _take(fd: int) -> bool:
     """Take the lock of an opening if no other one has it."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _flock(fd, _LOCK_NOW)
     except BlockingIOError:
         return False
     return True
@@ -110,7 +114,7 @@ class _Alarm:
         self._is_awaited = True
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            _flock(fd, fcntl.LOCK_EX)
             self._is_awaited = False
             return True
         except TimeoutError:
@@ -259,10 +263,13 @@ class DiskFile:
 
     def lock_alone(self, seconds: float) -> bool:
         """See L{IFile.lock_alone}."""
-        if _take(self._fd):
+        try:
+            # As nearly all do.
+            _flock(self._fd, _LOCK_NOW)
             return True
-        if seconds <= 0:
-            return False
+        except BlockingIOError:
+            if seconds <= 0:
+                return False
         if threading.current_thread() is threading.main_thread():
             return _ALARM.take(self._fd, seconds)
         return _ask_again(self._fd, seconds)
@@ -285,7 +292,7 @@ class DiskFile:
 
     def unlock(self) -> None:
         """See L{IFile.unlock}."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        _flock(self._fd, _UNLOCK)
 
     def close(self) -> None:
         """See L{IFile.close}."""

@@ -119,21 +119,18 @@ class SharedAppendLock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """See L{AppendLock}; then mend."""
-        assert blocking and timeout >= 0, "nobody waits without a bound"
-        return self.wait(HELD_SECONDS if self.is_held else timeout)
-
-    def wait(self, seconds: float) -> bool:
-        """The same, however long others have waited."""
-        if not self._threads.acquire(True, seconds):
+        threads = self._threads
+        if not threads.acquire(blocking, timeout):
             return False
         try:
-            self.is_held = not self._file.lock_alone(seconds)
-            if self.is_held:
-                self._threads.release()
+            if not self._file.lock_alone(HELD_SECONDS if self.is_held else timeout):
+                self.is_held = True
+                threads.release()
                 return False
         except BaseException:
-            self._threads.release()
+            threads.release()
             raise
+        self.is_held = False
         try:
             if self._positions.view[APPENDING] == OTHER_APPENDS:
                 assert self._segments is not None, "nobody has joined yet"
@@ -142,6 +139,11 @@ class SharedAppendLock:
             self.release()
             raise
         return True
+
+    def wait(self, seconds: float) -> bool:
+        """Take it as L{acquire} does, however long others have waited in vain."""
+        self.is_held = False
+        return self.acquire(True, seconds)
 
     def holder(self) -> int:
         """The id of the process that has it; 0 if it is not known."""
