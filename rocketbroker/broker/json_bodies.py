@@ -1,16 +1,33 @@
 # -*- test-case-name: tests.broker.test_json_bodies -*-
-"""Bodies of requests and answers: JSON in, JSON out, and errors for bad ones."""
+"""Bodies of requests and answers: JSON in, JSON out, and errors for bad ones.
+
+What is done with each entry of a list is done in slices (L{rocketbroker.remoting.slices
+.soon}); the text is read at once, and so L{check_size} bounds it first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import MAX_LENIENT_BODY, dumps, loads
+from rocketbroker.wire.fields import Fields
 
 T = TypeVar("T")
+
+#: A body of one thing, a group or a mode: more than any has, written again in the
+#: longest form within twenty milliseconds.
+MAX_BODY: Final = 1 << 16
+
+#: What the body of a list may have for each entry that its request may have. Java
+#: writes some 400 bytes and five objects and arrays for a group, and less for others.
+ENTRY_BYTES: Final = 512
+ENTRY_OBJECTS: Final = 10
+
+#: How many entries are dealt with in one step: half a millisecond.
+STEP_ENTRIES: Final = 16
 
 
 def decoded(request: Command, from_json: Callable[[object], T]) -> T:
@@ -23,6 +40,84 @@ def decoded(request: Command, from_json: Callable[[object], T]) -> T:
         raise SystemFailure("the request has no body")
     try:
         return from_json(loads(request.body, MAX_LENIENT_BODY))
+    except RemoteProtocolError as error:
+        raise SystemFailure(f"the body cannot be read: {error}") from error
+
+
+def check_size(request: Command, entries: int = 1) -> None:
+    """Refuse a body that takes too long to be read.
+
+    @param entries: how many the request may have.
+    @raise SystemFailure: it has too many bytes, or objects and arrays.
+    """
+    body = request.body
+    most = max(MAX_BODY, ENTRY_BYTES * entries)
+    if len(body) > most:
+        raise SystemFailure(
+            f"a body of {len(body)} bytes, at most {most}: ask for less at once"
+        )
+    objects, most = body.count(b"{") + body.count(b"["), most // ENTRY_BYTES
+    if objects > ENTRY_OBJECTS * most:
+        raise SystemFailure(
+            f"a body of {objects} objects and arrays, at most {ENTRY_OBJECTS * most}: "
+            "ask for less at once"
+        )
+
+
+def bounded(request: Command, from_json: Callable[[object], T], entries: int = 1) -> T:
+    """L{decoded}, of a body that passes L{check_size}."""
+    check_size(request, entries)
+    return decoded(request, from_json)
+
+
+def object_members(value: object) -> dict[object, object]:
+    """The members of a body that is an object.
+
+    @raise RemoteProtocolError: it is none.
+    """
+    if not isinstance(value, dict):
+        raise RemoteProtocolError("it is not an object")
+    return value
+
+
+def entries_of(request: Command, name: str, what: str, most: int) -> list[object]:
+    """The list in the body of a request, its entries as they were read.
+
+    @param name: of the member that holds it.
+    @param what: the entries are, for the error.
+    @param most: rocketbrokerMaxRequestEntries.
+    @raise SystemFailure: there is no such list, or it is longer.
+    """
+    entries = bounded(
+        request,
+        lambda value: Fields(value, f"a list of {what}").items(name),
+        most,
+    )
+    check_count(len(entries), what, most)
+    return [entry for entry in entries if entry is not None]
+
+
+def check_count(count: int, what: str, most: int) -> None:
+    """Refuse a request of too many entries.
+
+    @param what: the entries are, for the error.
+    @param most: rocketbrokerMaxRequestEntries.
+    @raise SystemFailure: it has more.
+    """
+    if count > most:
+        raise SystemFailure(
+            f"{count} {what} in one request, at most {most} "
+            "(rocketbrokerMaxRequestEntries): ask for them in several requests"
+        )
+
+
+def read(from_json: Callable[[object], T], value: object) -> T:
+    """An entry of a list.
+
+    @raise SystemFailure: it has another form; the remark says why.
+    """
+    try:
+        return from_json(value)
     except RemoteProtocolError as error:
         raise SystemFailure(f"the body cannot be read: {error}") from error
 

@@ -90,6 +90,7 @@ class BrokerOptions(KeyedOptions):
         "rocketbroker_max_auto_groups": (0, INT[1]),
         "rocketbroker_max_broadcast_clients": (0, INT[1]),
         "rocketbroker_max_metric_samples": (0, INT[1]),
+        "rocketbroker_max_request_entries": POSITIVE,
         "flush_consumer_offset_interval": POSITIVE,
         "transaction_metric_flush_interval": POSITIVE,
         "register_broker_timeout_mills": POSITIVE,
@@ -236,6 +237,10 @@ class BrokerOptions(KeyedOptions):
         "group, whose offsets are kept (ours)",
         "rocketbroker_max_metric_samples": "most samples of topics and groups in one "
         "answer of /metrics; totals are always there (ours)",
+        "rocketbroker_max_request_entries": "most entries of one request of an "
+        "administrator or consumer: topics of a list (18), groups of a list (225), "
+        "queues of a mapping (513), locks (41, 42), messages of a batch of "
+        "acknowledgements (200151); several requests may make any number (ours)",
         "dispatch_followers": "plug-ins that see each stored message (ours), by name",
         "workers": "processes that own the connections of clients: a number, or auto "
         "for one per core; 0: none (ours)",
@@ -493,4 +498,5 @@ class BrokerOptions(KeyedOptions):
     rocketbroker_max_auto_groups: int = running(19_000)
     rocketbroker_max_broadcast_clients: int = running(65_536)
     rocketbroker_max_metric_samples: int = running(100_000)
+    rocketbroker_max_request_entries: int = running(10_000)
     workers: str = "0"

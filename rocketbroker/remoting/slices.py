@@ -27,7 +27,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import Final, final
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -37,6 +37,9 @@ from rocketbroker.remoting.interfaces import ISlices
 
 #: So long a pass takes steps; the last one may end later.
 PASS_SECONDS: Final = 0.004
+
+#: How many steps a request may take in its own turn: about as long as one pass.
+FEW_STEPS: Final = 8
 
 
 @final
@@ -176,3 +179,19 @@ class Slices:
 def only_stopped(failure: Failure) -> None:
     """Pass over that work was dropped because its server stops."""
     failure.trap(CancelledError)  # type: ignore[no-untyped-call]
+
+
+def soon(slices: ISlices, owner: object, work: Iterator[None]) -> Deferred[None]:
+    """Do C{work} now if it has no more than L{FEW_STEPS}, and its rest in slices.
+
+    What small requests ask for is done and answered in their own turn.
+
+    @return: as that of L{ISlices.run}; fired already if all is done.
+    @raise Exception: what one of the first steps raises.
+    """
+    for _ in range(FEW_STEPS):
+        try:
+            next(work)
+        except StopIteration:
+            return succeed(None)
+    return slices.run(owner, work)

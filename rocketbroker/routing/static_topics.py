@@ -112,11 +112,10 @@ def accepted(
     """What a broker keeps when it is given a mapping (request 513).
 
     @param old: what it has.
+    @param new: each of its queues passes L{check}.
     @param force: take it whatever the broker has; queues that it does not name stay.
     @raise SystemFailure: it may not be taken; RocketMQ's words.
     """
-    for items in new.hosted_queues.values():
-        check(items)
     if old is None:
         return new
     if not force:

@@ -18,7 +18,15 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.broker.json_bodies import (
+    STEP_ENTRIES,
+    bounded,
+    check_count,
+    entries_of,
+    object_members,
+    read,
+    with_body,
+)
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topic_attributes import (
@@ -34,12 +42,18 @@ from rocketbroker.broker.metadata.topics import (
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import InvalidParameter, TopicNotExist
+from rocketbroker.errors import InvalidParameter, SystemFailure, TopicNotExist
 from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
 from rocketbroker.remoting.changes import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
+from rocketbroker.remoting.slices import soon
+from rocketbroker.routing.static_topics import check
 from rocketbroker.store.interfaces import IQueue, IStore
-from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
+from rocketbroker.wire.bodies.mappings import (
+    LogicQueueMappingItem,
+    TopicQueueMappingDetail,
+    items_of,
+)
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig, TopicConfigAndQueueMapping
 from rocketbroker.wire.codes import RequestCode
@@ -131,7 +145,9 @@ class TopicAdmin:
         if config is None:
             kept = self._topics.kept(header.topic)
             return kept.addCallback(lambda _: response_to(request))
-        self._put(connection, [config])
+        known = self._topics.stored([header.topic])
+        self._topics.put([config])
+        self._log_changes(connection, known, [config])
         return self._settled([config]).addCallback(lambda _: response_to(request))
 
     def create_static(
@@ -143,11 +159,34 @@ class TopicAdmin:
         order stay as they are.
         """
         header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
-        detail = decoded(request, TopicQueueMappingDetail.from_json)
+        most = self._options.rocketbroker_max_request_entries
+        value = bounded(request, object_members, most)
+        detail = read(
+            TopicQueueMappingDetail.from_json, {**value, "hostedQueues": None}
+        )
+        rows = read(rows_of, value)
+        check_count(sum(map(_length, rows.values())), "queues of a mapping", most)
         if detail.topic != header.topic:
             raise InvalidParameter(
                 f"the mapping is of topic {detail.topic!r:.300}, not of {header.topic}"
             )
+        mapped = Deferred.fromCoroutine(
+            self._map_queues(connection, header, detail, rows)
+        )
+        return mapped.addCallback(lambda _: response_to(request))
+
+    async def _map_queues(
+        self,
+        connection: IConnection,
+        header: CreateTopicRequestHeader,
+        detail: TopicQueueMappingDetail,
+        rows: dict[int, object],
+    ) -> None:
+        """Read and check queue by queue, and then take all of them at once."""
+        problems: list[SystemFailure] = []
+        await soon(
+            self._slices, connection, read_rows(rows, detail.hosted_queues, problems)
+        )
         before = self._topics.config(header.topic) or TopicConfig()
         wanted = attrs.evolve(
             before,
@@ -161,16 +200,21 @@ class TopicAdmin:
         )
         # Also one that is the same: name servers look at mappings when topics change.
         config = self._checked(wanted, {}) or self._known(header.topic)
-        self._put(connection, [config])
+        known = self._topics.stored([header.topic])
+        self._topics.put([config])
+        self._log_changes(connection, known, [config])
+        for problem in problems:
+            raise problem
         self._mappings.put(detail, bool(header.force))
         self._log.info(
-            "{peer} mapped the queues of topic {topic!r}: {detail}",
+            "{peer} mapped {count} queues of topic {topic!r} of epoch {epoch}",
             peer=connection.peer,
+            count=len(rows),
             topic=header.topic,
-            detail=detail.to_json(),
+            epoch=detail.epoch,
         )
-        done = self._settled([config]).addCallback(lambda _: self._mappings.kept())
-        return done.addCallback(lambda _: response_to(request))
+        await self._settled([config])
+        await self._mappings.kept()
 
     def create_list(
         self, connection: IConnection, request: Command
@@ -179,18 +223,52 @@ class TopicAdmin:
 
         Topics that are already as asked stay; RocketMQ then leaves out the others, too.
         """
-        configs = []
-        all_wanted = decoded(request, topic_list)
-        for wanted in all_wanted:
-            changes = dict(wanted.attributes)
-            config = self._checked(attrs.evolve(wanted, attributes={}), changes)
-            if config is not None:
-                configs.append(config)
-        if not configs:
-            kept = self._topics.kept(*[wanted.topic_name for wanted in all_wanted])
-            return kept.addCallback(lambda _: response_to(request))
-        self._put(connection, configs)
-        return self._settled(configs).addCallback(lambda _: response_to(request))
+        most = self._options.rocketbroker_max_request_entries
+        entries = entries_of(request, "topicConfigList", "topics", most)
+        created = Deferred.fromCoroutine(self._create_all(connection, entries))
+        return created.addCallback(lambda _: response_to(request))
+
+    async def _create_all(self, connection: IConnection, entries: list[object]) -> None:
+        """Check topic by topic, and then take all of them at once."""
+        wanted: list[TopicConfig] = []
+        checked: list[TopicConfig | None] = []
+        known: list[TopicConfig | None] = []
+
+        def check() -> Iterator[None]:
+            for number, entry in enumerate(entries, 1):
+                one = read(TopicConfig.from_json, entry)
+                wanted.append(one)
+                known.extend(self._topics.stored([one.topic_name]))
+                checked.append(self._checked_entry(one))
+                if number % STEP_ENTRIES == 0:
+                    yield
+
+        await soon(self._slices, connection, check())
+        names = [one.topic_name for one in wanted]
+        now = self._topics.stored(names)
+        for at, (before, other) in enumerate(zip(known, now, strict=True)):
+            if before is not other:
+                # It was changed while others were checked.
+                checked[at], known[at] = self._checked_entry(wanted[at]), other
+        pairs = zip(known, checked, strict=True)
+        changed = [(before, each) for before, each in pairs if each is not None]
+        if not changed:
+            await self._topics.kept(*names)
+            return
+        configs = [config for _, config in changed]
+        self._topics.put(configs)
+        lines = self._lines(connection, [before for before, _ in changed], configs)
+        await soon(self._slices, connection, lines)
+        await self._settled(configs)
+
+    def _checked_entry(self, wanted: TopicConfig) -> TopicConfig | None:
+        """L{_checked}, of a topic whose attributes are the changes of them."""
+        changes = dict(wanted.attributes)
+        config = self._checked(attrs.evolve(wanted, attributes={}), changes)
+        if config is not None:
+            # Its text, which the file has soon, is made now and not with all others.
+            assert config.member
+        return config
 
     def _checked(
         self, wanted: TopicConfig, changes: dict[str, str]
@@ -217,10 +295,28 @@ class TopicAdmin:
         config = attrs.evolve(wanted, attributes=attributes)
         return None if config == current else config
 
-    def _put(self, connection: IConnection, configs: list[TopicConfig]) -> None:
-        """Store new and changed topics, and log each."""
-        known = [self._topics.config(config.topic_name) for config in configs]
-        self._topics.put(configs)
+    def _lines(
+        self,
+        connection: IConnection,
+        known: list[TopicConfig | None],
+        configs: list[TopicConfig],
+    ) -> Iterator[None]:
+        """Log new and changed topics, some at each step.
+
+        @param known: of each what it was before.
+        """
+        for at in range(0, len(configs), STEP_ENTRIES):
+            end = at + STEP_ENTRIES
+            self._log_changes(connection, known[at:end], configs[at:end])
+            yield
+
+    def _log_changes(
+        self,
+        connection: IConnection,
+        known: list[TopicConfig | None],
+        configs: list[TopicConfig],
+    ) -> None:
+        """Log each of these topics."""
         for before, config in zip(known, configs, strict=True):
             self._log.info(
                 "{peer} {verb} topic {topic!r}: {changes}",
@@ -370,10 +466,39 @@ class TopicAdmin:
         return table
 
 
-def topic_list(value: object) -> list[TopicConfig]:
-    """The topics in the body of request 18."""
-    fields = Fields(value, "a list of topics")
-    return fields.beans("topicConfigList", TopicConfig.from_json)
+def rows_of(value: object) -> dict[int, object]:
+    """The logical queues in the body of request 513, not read yet."""
+    fields = Fields(value, "a mapping of queues")
+    return fields.numbered("hostedQueues", lambda row: row)
+
+
+def _length(row: object) -> int:
+    return len(row) if isinstance(row, list) else 1
+
+
+def read_rows(
+    rows: dict[int, object],
+    found: dict[int, tuple[LogicQueueMappingItem, ...]],
+    problems: list[SystemFailure],
+) -> Iterator[None]:
+    """Read and check the queues of a mapping, some at each step.
+
+    @param found: gets them.
+    @param problems: gets the first reason why they cannot be taken.
+    """
+    since = 0
+    for number, row in rows.items():
+        items = found[number] = read(items_of, row)
+        try:
+            check(items)
+        except SystemFailure as problem:
+            problems[:] = problems or [problem]
+        for item in items:
+            since += 1
+            # Its text, which the file has soon, is made now and not with all others.
+            assert item.text
+            if since % STEP_ENTRIES == 0:
+                yield
 
 
 def check_queues(config: TopicConfig) -> None:

@@ -9,7 +9,7 @@ C{docs/facts/broker.md} 11.8.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -19,7 +19,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.creation_limit import CreationLimit
-from rocketbroker.broker.metadata.topics import READ, loaded_version
+from rocketbroker.broker.metadata.topics import READ, loaded_version, sort_in
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RemoteProtocolError
@@ -145,10 +145,9 @@ class GroupTable:
 
     def put(self, configs: Sequence[SubscriptionGroupConfig]) -> None:
         """Store groups as they are."""
-        for config in configs:
-            if config.group_name not in self._configs:
-                insort(self._sorted, config.group_name)
-            self._configs[config.group_name] = config
+        names = [config.group_name for config in configs]
+        sort_in(self._sorted, {name for name in names if name not in self._configs})
+        self._configs.update(zip(names, configs, strict=True))
         self._changed()
 
     def known(self) -> dict[str, SubscriptionGroupConfig]:

@@ -120,8 +120,8 @@ class QueueMappings:
             watcher()
 
     def details_json(self) -> dict[str, object]:
-        """All mappings, for the file and for other servers."""
-        return {topic: detail.to_json() for topic, detail in self.details.items()}
+        """All mappings, for the file and for other servers; to be written."""
+        return {topic: detail.written() for topic, detail in self.details.items()}
 
     def to_json(self) -> dict[str, object]:
         """The file."""

@@ -42,6 +42,7 @@ def parsed(text: str | None) -> dict[str, str]:
     @raise SystemFailure: it is not written as it must be.
     """
     found: dict[str, str] = {}
+    keys: set[str] = set()
     for part in (text or "").split(","):
         entry = part.strip()
         if not entry:
@@ -52,8 +53,9 @@ def parsed(text: str | None) -> dict[str, str]:
                 raise SystemFailure("add/alter attribute format is wrong")
         elif not key.startswith("-") or len(key) < 2:
             raise SystemFailure("delete attribute format is wrong")
-        if key[1:] in {known[1:] for known in found}:
+        if key[1:] in keys:
             raise SystemFailure(f"key duplication: {key[1:]}")
+        keys.add(key[1:])
         found[key] = value
     return found
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, final
 
@@ -287,13 +287,15 @@ class TopicTable:
     def put(self, configs: Sequence[TopicConfig]) -> None:
         """Store topics as they are, and call the watchers."""
         names = [config.topic_name for config in configs]
-        for name, config in zip(names, configs, strict=True):
-            if name not in self._configs:
-                insort(self._sorted, name)
-            self._configs[name] = config
+        sort_in(self._sorted, {name for name in names if name not in self._configs})
+        self._configs.update(zip(names, configs, strict=True))
         self._changed(names)
         for watcher in self._watchers:
             watcher(names)
+
+    def stored(self, names: Iterable[str]) -> list[TopicConfig | None]:
+        """Of each of these topics what was put last."""
+        return [self._configs.get(name) for name in names]
 
     def known(self) -> dict[str, TopicConfig]:
         """All topics by name, to be kept."""
@@ -414,6 +416,15 @@ class TopicTable:
     def watch(self, changed: Callable[[list[str]], None]) -> None:
         """Call C{changed} with the names after topics were made or changed."""
         self._watchers.append(changed)
+
+
+def sort_in(names: list[str], more: Collection[str]) -> None:
+    """Add names to a sorted list; where they are many, each alone would move it all."""
+    if len(more) == 1:
+        insort(names, *more)
+    elif more:
+        names.extend(more)
+        names.sort()
 
 
 def built_in_topics(options: BrokerOptions, timer: bool) -> list[TopicConfig]:

@@ -9,10 +9,12 @@ Shapes: C{docs/facts/namesrv.md} 11.1; rules: C{docs/facts/broker.md} 23.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final, Self
 
 import attrs
 
+from rocketbroker.wire.emitting import Written, quoted
 from rocketbroker.wire.fields import Fields, read_long
 
 #: An offset of an item that is not known yet, or an end that is open.
@@ -160,6 +162,16 @@ class LogicQueueMappingItem:
             "timeOfStart": self.time_of_start,
         }
 
+    @cached_property
+    def text(self) -> str:
+        """The JSON text; made once, as topics have thousands of items."""
+        return (
+            f'{{"bname":{quoted(self.bname)},"endOffset":{self.end_offset},'
+            f'"gen":{self.gen},"logicOffset":{self.logic_offset},'
+            f'"queueId":{self.queue_id},"startOffset":{self.start_offset},'
+            f'"timeOfEnd":{self.time_of_end},"timeOfStart":{self.time_of_start}}}'
+        )
+
 
 @attrs.frozen(kw_only=True)
 class TopicQueueMappingDetail:
@@ -186,7 +198,7 @@ class TopicQueueMappingDetail:
         items = self.hosted_queues.get(queue_id)
         return items is not None and len(items) > 0 and items[-1].bname == self.bname
 
-    @property
+    @cached_property
     def info(self) -> TopicQueueMappingInfo:
         """The share in the topic that name servers are told."""
         return TopicQueueMappingInfo(
@@ -217,26 +229,48 @@ class TopicQueueMappingDetail:
             scope=fields.text("scope") or GLOBAL_SCOPE,
             epoch=fields.integer("epoch", bits=64),
             dirty=fields.boolean("dirty"),
-            hosted_queues=fields.numbered("hostedQueues", _items),
+            hosted_queues=fields.numbered("hostedQueues", items_of),
         )
 
     def to_json(self) -> dict[str, object]:
         """The JSON form."""
+        return self._with_queues(
+            {
+                number: [item.to_json() for item in items]
+                for number, items in self.hosted_queues.items()
+            }
+        )
+
+    def written(self) -> dict[str, object]:
+        """The same for L{rocketbroker.wire.emitting.dumps}: its queues are text that is
+        made once, as there may be thousands."""
+        return self._with_queues(self._hosted)
+
+    def _with_queues(self, hosted: object) -> dict[str, object]:
         return {
             "bname": self.bname,
             "currIdMap": {},
             "dirty": self.dirty,
             "epoch": self.epoch,
-            "hostedQueues": {
-                number: [item.to_json() for item in items]
-                for number, items in self.hosted_queues.items()
-            },
+            "hostedQueues": hosted,
             "scope": self.scope,
             "topic": self.topic,
             "totalQueues": self.total_queues,
         }
 
+    @cached_property
+    def _hosted(self) -> Written:
+        pieces = [
+            f"{number}:[{','.join([item.text for item in self.hosted_queues[number]])}]"
+            for number in sorted(self.hosted_queues)
+        ]
+        return Written(["{", ",".join(pieces), "}"])
 
-def _items(value: object) -> tuple[LogicQueueMappingItem, ...]:
+
+def items_of(value: object) -> tuple[LogicQueueMappingItem, ...]:
+    """The items of a logical queue.
+
+    @raise RemoteProtocolError: they are none.
+    """
     fields = Fields({"items": value}, "a logical queue")
     return tuple(fields.beans("items", LogicQueueMappingItem.from_json))

@@ -332,10 +332,10 @@ class TopicConfigAndQueueMapping:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The JSON form, to be written."""
         value = self.config.to_json()
         if self.mapping is not None:
-            value["mappingDetail"] = self.mapping.to_json()
+            value["mappingDetail"] = self.mapping.written()
         return value
 
 
