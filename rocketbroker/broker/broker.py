@@ -175,6 +175,7 @@ class Broker(Parts):
             env.wall_ms,
             env.in_thread,
             env.turns,
+            env.slices,
             self.services,
             self.group_roles.bridge,
         )

@@ -29,6 +29,10 @@ ENTRY_OBJECTS: Final = 10
 #: How many entries are dealt with in one step: half a millisecond.
 STEP_ENTRIES: Final = 16
 
+#: How many values one entry may hold, however they nest: a group keeps some of them as
+#: they are, and writes them again in three milliseconds.
+MAX_VALUES: Final = 4096
+
 
 def decoded(request: Command, from_json: Callable[[object], T]) -> T:
     """The value in the body of a request.
@@ -70,16 +74,6 @@ def bounded(request: Command, from_json: Callable[[object], T], entries: int = 1
     return decoded(request, from_json)
 
 
-def object_members(value: object) -> dict[object, object]:
-    """The members of a body that is an object.
-
-    @raise RemoteProtocolError: it is none.
-    """
-    if not isinstance(value, dict):
-        raise RemoteProtocolError("it is not an object")
-    return value
-
-
 def entries_of(request: Command, name: str, what: str, most: int) -> list[object]:
     """The list in the body of a request, its entries as they were read.
 
@@ -114,12 +108,28 @@ def check_count(count: int, what: str, most: int) -> None:
 def read(from_json: Callable[[object], T], value: object) -> T:
     """An entry of a list.
 
-    @raise SystemFailure: it has another form; the remark says why.
+    @raise SystemFailure: it has another form, or too many values; the remark says so.
     """
+    if values_in(value, MAX_VALUES) > MAX_VALUES:
+        raise SystemFailure(f"an entry of more than {MAX_VALUES} values")
     try:
         return from_json(value)
     except RemoteProtocolError as error:
         raise SystemFailure(f"the body cannot be read: {error}") from error
+
+
+def values_in(value: object, most: int) -> int:
+    """How many values a JSON value is, with all that it holds; it is counted no further
+    than a little beyond C{most}."""
+    count, left = 0, [value]
+    while left and count <= most:
+        count += 1
+        each = left.pop()
+        if isinstance(each, dict):
+            left.extend(each.values())
+        elif isinstance(each, list):
+            left.extend(each)
+    return count
 
 
 def with_body(

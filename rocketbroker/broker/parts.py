@@ -229,8 +229,7 @@ class Parts:
             self.request_modes,
             self.routes.queues if self.name_servers.is_needed() else None,
         )
-        strict = options.lock_in_strict_mode
-        self.locks = QueueLocks(seconds, strict, self.settings.store.total_replicas)
+        self.locks = QueueLocks(seconds, self.slices, self.settings)
 
     def _make_data_path(self) -> None:
         """Messages in and out."""

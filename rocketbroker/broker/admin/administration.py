@@ -60,21 +60,23 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         in_thread,
         settings.store.default_query_max_num,
     )
-    for part in (topic_admin, queries):
+    group_admin = GroupAdmin(
+        settings.broker,
+        parts.groups,
+        parts.offsets,
+        parts.consumers,
+        parts.producers,
+        slices,
+        parts.address,
+        environment.clock.seconds,
+        environment.wall_ms,
+    )
+    for part in (topic_admin, queries, group_admin):
         running.subscribe(part.configure)
     return [
         topic_admin,
         queries,
-        GroupAdmin(
-            parts.groups,
-            parts.offsets,
-            parts.consumers,
-            parts.producers,
-            slices,
-            parts.address,
-            environment.clock.seconds,
-            environment.wall_ms,
-        ),
+        group_admin,
         BrokerConfig(
             running,
             SettingsFile(environment.files, settings.changes_path()),

@@ -16,9 +16,18 @@ from twisted.logger import Logger
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.broker.json_bodies import (
+    STEP_ENTRIES,
+    check_size,
+    decoded,
+    entries_of,
+    read,
+    with_body,
+)
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
     SubscriptionGroupNotExist,
@@ -28,11 +37,11 @@ from rocketbroker.errors import (
 from rocketbroker.records.names import MAX_QUEUES, group_problem
 from rocketbroker.remoting.changes import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
+from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import Written, dumps
-from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.headers.admin import (
     DeleteSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
@@ -56,6 +65,7 @@ class GroupAdmin:
 
     def __init__(
         self,
+        options: BrokerOptions,
         groups: GroupTable,
         offsets: OffsetTable,
         consumers: ConsumerRegistry,
@@ -70,6 +80,7 @@ class GroupAdmin:
         @param seconds: the monotonic time, in which members are L{seen
             <rocketbroker.broker.clients.members.Member>}.
         """
+        self._options = options
         self._slices = slices
         self._address = address
         self._seconds = seconds
@@ -78,6 +89,10 @@ class GroupAdmin:
         self._offsets = offsets
         self._consumers = consumers
         self._producers = producers
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -102,38 +117,68 @@ class GroupAdmin:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 200: make or change a group."""
-        config = decoded(request, SubscriptionGroupConfig.from_json)
+        check_size(request)
+        config = decoded(request, lambda value: value)
         return self._store(connection, request, [config])
 
     def create_list(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 225: make or change several groups, all or none."""
-        return self._store(connection, request, decoded(request, group_list))
+        most = self._options.rocketbroker_max_request_entries
+        entries = entries_of(request, "groupConfigList", "groups", most)
+        return self._store(connection, request, entries)
 
     def _store(
-        self,
-        connection: IConnection,
-        request: Command,
-        configs: list[SubscriptionGroupConfig],
+        self, connection: IConnection, request: Command, entries: list[object]
     ) -> Deferred[Command | None]:
-        for config in configs:
-            check_group(config)
+        stored = Deferred.fromCoroutine(self._store_all(connection, entries))
+        return stored.addCallback(lambda _: response_to(request))
+
+    async def _store_all(self, connection: IConnection, entries: list[object]) -> None:
+        """Check group by group, and then take all of them at once."""
+        configs: list[SubscriptionGroupConfig] = []
+
+        def check() -> Iterator[None]:
+            for number, entry in enumerate(entries, 1):
+                config = read(SubscriptionGroupConfig.from_json, entry)
+                check_group(config)
+                # Its text, which the file has soon, is made now, not with all others.
+                assert config.member
+                configs.append(config)
+                if number % STEP_ENTRIES == 0:
+                    yield
+
+        await soon(self._slices, connection, check())
         known = [self._groups.config(config.group_name) for config in configs]
         self._groups.put(configs)
-        for before, config in zip(known, configs, strict=True):
-            if before == config:
-                continue
-            self._log.info(
-                "{peer} {verb} group {group!r}: {changes}",
-                peer=connection.peer,
-                verb="created" if before is None else "changed",
-                group=config.group_name,
-                changes=differences(
-                    {} if before is None else before.to_json(), config.to_json()
-                ),
-            )
-        return self._groups.kept().addCallback(lambda _: response_to(request))
+        await soon(self._slices, connection, self._lines(connection, known, configs))
+        await self._groups.kept()
+
+    def _lines(
+        self,
+        connection: IConnection,
+        known: list[SubscriptionGroupConfig | None],
+        configs: list[SubscriptionGroupConfig],
+    ) -> Iterator[None]:
+        """Log the groups that are new or changed, some at each step.
+
+        @param known: of each what it was before.
+        """
+        for number, config in enumerate(configs, 1):
+            before = known[number - 1]
+            if before != config:
+                self._log.info(
+                    "{peer} {verb} group {group!r}: {changes}",
+                    peer=connection.peer,
+                    verb="created" if before is None else "changed",
+                    group=config.group_name,
+                    changes=differences(
+                        {} if before is None else before.to_json(), config.to_json()
+                    ),
+                )
+            if number % STEP_ENTRIES == 0:
+                yield
 
     def all_groups(self, connection: IConnection, request: Command) -> Command:
         """Request 201: the whole table."""
@@ -338,12 +383,6 @@ def member_texts(
         for member in members[at : at + STEP_MEMBERS]:
             texts.append(dumps(to_json(member)).decode())
         yield
-
-
-def group_list(value: object) -> list[SubscriptionGroupConfig]:
-    """The groups in the body of request 225."""
-    fields = Fields(value, "a list of groups")
-    return fields.beans("groupConfigList", SubscriptionGroupConfig.from_json)
 
 
 def check_group(config: SubscriptionGroupConfig) -> None:

@@ -19,11 +19,11 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import (
+    MAX_VALUES,
     STEP_ENTRIES,
     bounded,
     check_count,
     entries_of,
-    object_members,
     read,
     with_body,
 )
@@ -42,7 +42,12 @@ from rocketbroker.broker.metadata.topics import (
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import InvalidParameter, SystemFailure, TopicNotExist
+from rocketbroker.errors import (
+    InvalidParameter,
+    RemoteProtocolError,
+    SystemFailure,
+    TopicNotExist,
+)
 from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
 from rocketbroker.remoting.changes import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
@@ -160,11 +165,7 @@ class TopicAdmin:
         """
         header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
         most = self._options.rocketbroker_max_request_entries
-        value = bounded(request, object_members, most)
-        detail = read(
-            TopicQueueMappingDetail.from_json, {**value, "hostedQueues": None}
-        )
-        rows = read(rows_of, value)
+        detail, rows = bounded(request, mapping_of, most)
         check_count(sum(map(_length, rows.values())), "queues of a mapping", most)
         if detail.topic != header.topic:
             raise InvalidParameter(
@@ -466,10 +467,22 @@ class TopicAdmin:
         return table
 
 
-def rows_of(value: object) -> dict[int, object]:
-    """The logical queues in the body of request 513, not read yet."""
-    fields = Fields(value, "a mapping of queues")
-    return fields.numbered("hostedQueues", lambda row: row)
+def mapping_of(value: object) -> tuple[TopicQueueMappingDetail, dict[int, object]]:
+    """The mapping in the body of request 513, and its queues, which are not read yet.
+
+    @raise RemoteProtocolError: it is none.
+    """
+    rows = Fields(value, "a mapping of queues").numbered("hostedQueues", _as_it_is)
+    assert isinstance(value, dict)
+    if len(value) > MAX_VALUES:
+        raise RemoteProtocolError(f"a mapping of more than {MAX_VALUES} members")
+    detail = TopicQueueMappingDetail.from_json({**value, "hostedQueues": None})
+    return detail, rows
+
+
+def _as_it_is(row: object) -> object:
+    """A row that is read later."""
+    return row
 
 
 def _length(row: object) -> int:

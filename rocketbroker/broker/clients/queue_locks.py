@@ -15,20 +15,34 @@ are not asked, so the only vote is that of this broker: more than one replica an
 mode together grant nothing, like a master that has lost its slaves. A request of
 another broker (onlyThisBroker) is decided here alone.
 
+The queues of one request are read, and those that are granted are written, in slices;
+all are locked at once, so that of two members that ask for the same one gets all.
+
 Rules: docs/facts/broker.md 18."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, final
 
-from rocketbroker.broker.json_bodies import decoded, with_body
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.json_bodies import (
+    STEP_ENTRIES,
+    bounded,
+    check_count,
+    read,
+    with_body,
+)
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import InvalidParameter
-from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.errors import InvalidParameter, RemoteProtocolError
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
+from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.fastjson import Written, dumps
+from rocketbroker.wire.fields import Fields
 
 #: How long a lock lives after it was last asked for: RocketMQ's default for its
 #: system property rocketmq.broker.rebalance.lockMaxLiveTime. Clients ask each 20 s.
@@ -41,6 +55,13 @@ MAX_LOCKS: Final = 100_000
 #: The longest client id, group or topic: names end at 255, an id is put together of
 #: an address and names that its user chose.
 MAX_TEXT: Final = 1024
+
+#: The members that a body may have: it has four, and lenient look-ups see all.
+MAX_MEMBERS: Final = 100
+
+#: Topic, broker and number of a queue, in the order in which clients sort queues.
+#: Unlike those of L{MessageQueue}, ten thousand of them are sorted in milliseconds.
+QueueKey: TypeAlias = tuple[str, str, int]
 
 
 @final
@@ -63,72 +84,115 @@ class QueueLocks:
     """
 
     def __init__(
-        self, seconds: Callable[[], float], strict: bool, replicas: int
+        self,
+        seconds: Callable[[], float],
+        slices: ISlices,
+        settings: BrokerSettings,
     ) -> None:
         """
         @param seconds: the monotonic time.
-        @param strict: lockInStrictMode.
-        @param replicas: totalReplicas.
         """
         self.count = 0
         self._seconds = seconds
-        self._needs_votes = needs_votes(strict, replicas)
-        self._groups: dict[str, dict[MessageQueue, Lock]] = {}
+        self._slices = slices
+        self._groups: dict[str, dict[QueueKey, Lock]] = {}
+        self.configure(settings)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         strict = settings.broker.lock_in_strict_mode
         self._needs_votes = needs_votes(strict, settings.store.total_replicas)
+        self._most = settings.broker.rocketbroker_max_request_entries
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         table.register(RequestCode.LOCK_BATCH_MQ, self.lock_batch)
         table.register(RequestCode.UNLOCK_BATCH_MQ, self.unlock_batch)
 
-    def lock_batch(self, connection: IConnection, request: Command) -> Command:
+    def lock_batch(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
         """Request 41: the queues that the client has now, of those it wants."""
-        body = _read(request)
-        granted = self._lock(body)
+        return Deferred.fromCoroutine(self._lock_batch(connection, request))
+
+    async def _lock_batch(self, connection: IConnection, request: Command) -> Command:
+        body, queues = await self._read(connection, request)
+        granted = self._lock(body, queues)
         if self._needs_votes and not body.only_this_broker:
             granted = []
-        return with_body(request, {"lockOKMQSet": granted})
+        texts: list[str] = []
+        await soon(self._slices, connection, queue_texts(granted, texts))
+        written = Written(["[", ",".join(texts), "]"])
+        return with_body(request, {"lockOKMQSet": written})
 
-    def unlock_batch(self, connection: IConnection, request: Command) -> Command:
+    def unlock_batch(
+        self, connection: IConnection, request: Command
+    ) -> Deferred[Command | None]:
         """Request 42: a client gives its queues back; those of others stay."""
-        body = _read(request)
+        return Deferred.fromCoroutine(self._unlock_batch(connection, request))
+
+    async def _unlock_batch(self, connection: IConnection, request: Command) -> Command:
+        body, queues = await self._read(connection, request)
         locks = self._groups.get(body.consumer_group, {})
-        for queue in body.mq_set:
+        for queue in queues:
             lock = locks.get(queue)
             if lock is not None and lock.client_id == body.client_id:
                 self._remove(body.consumer_group, queue)
         return response_to(request)
 
+    async def _read(
+        self, connection: IConnection, request: Command
+    ) -> tuple[LockBatchBody, list[QueueKey]]:
+        """Who locks or unlocks, and the queues.
+
+        @raise SystemFailure: the body says no such thing, or has too many queues.
+        @raise InvalidParameter: a name is longer than any real one.
+        """
+        body, entries = bounded(request, parts_of, self._most)
+        check_count(len(entries), "queues", self._most)
+        check_texts(body.client_id, body.consumer_group)
+        queues: list[QueueKey] = []
+
+        def steps() -> Iterator[None]:
+            for number, entry in enumerate(entries, 1):
+                queue = read(MessageQueue.from_json, entry)
+                check_texts(queue.topic, queue.broker_name)
+                queues.append((queue.topic, queue.broker_name, queue.queue_id))
+                if number % STEP_ENTRIES == 0:
+                    yield
+
+        await soon(self._slices, connection, steps())
+        return body, queues
+
     def is_locked(self, group: str) -> bool:
         """Whether some member of a group has a queue: the group consumes in order."""
+        now = self._seconds()
         return any(
-            not self._is_over(lock) for lock in self._groups.get(group, {}).values()
+            now - lock.renewed <= LIFE_SECONDS
+            for lock in self._groups.get(group, {}).values()
         )
 
     def scan(self) -> None:
         """Forget the locks that have expired."""
+        latest = self._seconds() - LIFE_SECONDS
         for group, locks in list(self._groups.items()):
-            for queue, lock in list(locks.items()):
-                if self._is_over(lock):
-                    self._remove(group, queue)
+            expired = [queue for queue, lock in locks.items() if lock.renewed < latest]
+            for queue in expired:
+                self._remove(group, queue)
 
-    def _lock(self, body: LockBatchBody) -> list[MessageQueue]:
+    def _lock(self, body: LockBatchBody, queues: list[QueueKey]) -> list[QueueKey]:
         now = self._seconds()
         granted = []
         locks = self._groups.setdefault(body.consumer_group, {})
         # Sorted, so that two members that ask for the same get the same order.
-        for queue in sorted(set(body.mq_set)):
+        for queue in sorted(set(queues)):
             lock = locks.get(queue)
             if lock is None:
                 if self.count >= MAX_LOCKS:
                     continue
                 self.count += 1
                 locks[queue] = Lock(body.client_id, now)
-            elif lock.client_id == body.client_id or self._is_over(lock):
+            elif lock.client_id == body.client_id or now - lock.renewed > LIFE_SECONDS:
                 lock.client_id = body.client_id
                 lock.renewed = now
             else:
@@ -138,10 +202,7 @@ class QueueLocks:
             del self._groups[body.consumer_group]
         return granted
 
-    def _is_over(self, lock: Lock) -> bool:
-        return self._seconds() - lock.renewed > LIFE_SECONDS
-
-    def _remove(self, group: str, queue: MessageQueue) -> None:
+    def _remove(self, group: str, queue: QueueKey) -> None:
         locks = self._groups[group]
         del locks[queue]
         self.count -= 1
@@ -149,23 +210,40 @@ class QueueLocks:
             del self._groups[group]
 
 
-def needs_votes(strict: bool, replicas: int) -> bool:
-    """Whether a lock needs the votes of other brokers, of which there are none."""
-    return strict and replicas // 2 + 1 > 1
+def parts_of(value: object) -> tuple[LockBatchBody, list[object]]:
+    """The body of 41 or 42 without its queues, and the queues, not read yet.
 
-
-def _read(request: Command) -> LockBatchBody:
-    """The queues to lock or unlock.
-
-    @raise SystemFailure: the body says no such thing.
-    @raise InvalidParameter: a name is longer than any real one.
+    @raise RemoteProtocolError: it is no such thing.
     """
-    body = decoded(request, LockBatchBody.from_json)
-    texts = [body.client_id, body.consumer_group]
-    texts += [
-        text for queue in body.mq_set for text in (queue.topic, queue.broker_name)
-    ]
+    entries = Fields(value, "queues to lock").items("mqSet")
+    assert isinstance(value, dict)
+    if len(value) > MAX_MEMBERS:
+        raise RemoteProtocolError(f"more than {MAX_MEMBERS} members")
+    body = LockBatchBody.from_json({**value, "mqSet": None})
+    return body, [entry for entry in entries if entry is not None]
+
+
+def check_texts(*texts: str) -> None:
+    """Refuse names.
+
+    @raise InvalidParameter: one is longer than any real one.
+    """
     longest = max(map(len, texts))
     if longest > MAX_TEXT:
         raise InvalidParameter(f"a name of {longest} characters, at most {MAX_TEXT}")
-    return body
+
+
+def queue_texts(queues: list[QueueKey], texts: list[str]) -> Iterator[None]:
+    """Write queues, some at each step.
+
+    @param texts: gets the texts.
+    """
+    for number, queue in enumerate(queues, 1):
+        texts.append(dumps(MessageQueue(*queue)).decode())
+        if number % STEP_ENTRIES == 0:
+            yield
+
+
+def needs_votes(strict: bool, replicas: int) -> bool:
+    """Whether a lock needs the votes of other brokers, of which there are none."""
+    return strict and replicas // 2 + 1 > 1

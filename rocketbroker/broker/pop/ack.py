@@ -3,7 +3,8 @@
 
 An acknowledgement is a message that names the check point (L{revive_log}). All that
 come with a turn are one append, and those of a check point in a batch one message. Of
-what is consumed in order, the group's offset moves on instead.
+what is consumed in order, the group's offset moves on instead. A batch of more than
+some is done in slices, each a turn of its own.
 
 As in RocketMQ the answer is SUCCESS even if the acknowledgement could not be stored:
 the message then comes once more.
@@ -13,15 +14,22 @@ C{docs/facts/transaction-timer-pop.md} C8; C{docs/facts/broker.md} 20.7.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, Self, final
 
 import attrs
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.json_bodies import decoded
+from rocketbroker.broker.json_bodies import (
+    STEP_ENTRIES,
+    bounded,
+    check_count,
+    read,
+)
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
@@ -47,7 +55,14 @@ from rocketbroker.records.receipt_handle import (
     RETRY_V2,
     ReceiptHandle,
 )
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+    ITurns,
+)
+from rocketbroker.remoting.slices import soon
 from rocketbroker.store.append_lock import LOCK_BUSY
 from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, Draft, IQueue, IStore
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -55,13 +70,15 @@ from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.headers.pull import AckMessageRequestHeader
 
-#: How many check points a batch may name: a body of 16 MiB has some hundred thousand,
-#: each a message that is stored.
-MAX_BATCH: Final = 10_000
-
 #: How many bytes the bits of one check point may have: a pop has 32 messages; those of
 #: a filtered read may be far apart.
 MAX_BIT_BYTES: Final = 1 << 16
+
+#: How many messages are acknowledged in one step: half a millisecond.
+STEP_MESSAGES: Final = 32
+
+#: A byte of bits that are not all clear. Most of a filtered read's may be.
+_SET: Final = re.compile(rb"[^\0]")
 
 #: Which bits of a byte are set.
 _ONES: Final = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
@@ -127,32 +144,26 @@ class BatchedAck:
         """The queue offsets."""
         return [
             self.start_offset + 8 * at + bit
-            for at, byte in enumerate(self.bits)
-            if byte
-            for bit in _ONES[byte]
+            for at in (found.start() for found in _SET.finditer(self.bits))
+            for bit in _ONES[self.bits[at]]
         ]
 
+    @property
+    def count(self) -> int:
+        """How many messages it acknowledges."""
+        return int.from_bytes(self.bits).bit_count()
 
-@attrs.frozen(kw_only=True)
-class AckBatch:
-    """The body of request 200151."""
 
-    broker_name: str
-    acks: list[BatchedAck]
+def batch_of(value: object) -> tuple[str, list[object]]:
+    """The broker and the acknowledgements of request 200151, which are not read yet.
 
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Read it.
-
-        @raise RemoteProtocolError: it has another form.
-        """
-        fields = Fields(value, "a batch of acknowledgements")
-        if len(fields.items("acks")) > MAX_BATCH:
-            raise RemoteProtocolError(f"more than {MAX_BATCH} in one batch")
-        return cls(
-            broker_name=fields.text("brokerName") or "",
-            acks=fields.beans("acks", BatchedAck.from_json),
-        )
+    @raise RemoteProtocolError: it has another form.
+    """
+    fields = Fields(value, "a batch of acknowledgements")
+    entries = fields.items("acks")
+    return fields.text("brokerName") or "", [
+        entry for entry in entries if entry is not None
+    ]
 
 
 @final
@@ -173,6 +184,8 @@ class Acknowledging:
         polling: PopPolling,
         log: ReviveLog,
         options: BrokerOptions,
+        slices: ISlices,
+        turns: ITurns,
         wall_ms: Callable[[], int],
     ) -> None:
         self.acked: dict[tuple[str, str], int] = {}
@@ -185,6 +198,8 @@ class Acknowledging:
         self._polling = polling
         self._log = log
         self._options = options
+        self._slices = slices
+        self._turns = turns
         self._wall_ms = wall_ms
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -241,10 +256,28 @@ class Acknowledging:
     def respond_batch(self, connection: IConnection, request: Command) -> Answer:
         """Request 200151: messages of several check points."""
         self._log.check_role()
-        batch = decoded(request, AckBatch.from_json)
-        if not batch.acks:
+        most = self._options.rocketbroker_max_request_entries
+        broker_name, entries = bounded(request, batch_of, most)
+        if not entries:
             return response_to(request, ResponseCode.NO_MESSAGE)
-        done: Deferred[Command | None] = Deferred()
+        check_count(len(entries), "acknowledgements", most)
+        return Deferred.fromCoroutine(
+            self._ack_all(connection, request, broker_name, entries, most)
+        )
+
+    async def _ack_all(
+        self,
+        connection: IConnection,
+        request: Command,
+        broker_name: str,
+        entries: list[object],
+        most: int,
+    ) -> Command:
+        """Read all, and then acknowledge some at each step, which is a turn."""
+        acks: list[BatchedAck] = []
+        await soon(self._slices, connection, read_acks(entries, acks))
+        check_count(sum(each.count for each in acks), "acknowledged messages", most)
+        done: Deferred[None] = Deferred()
         # One more than there are, until all were begun.
         waiting = 1
         is_busy = False
@@ -254,30 +287,59 @@ class Acknowledging:
             waiting -= 1
             is_busy |= draft is not None and draft.status == OS_PAGE_CACHE_BUSY
             if not waiting:
-                done.callback(_answer(request, is_busy))
+                done.callback(None)
 
-        for each in batch.acks:
-            topic = each.real_topic()
-            queue = self.queue_of(topic, each.queue_id)
-            first, end = queue.min_offset, queue.max_offset
-            offsets = [o for o in each.offsets() if first <= o <= end]
-            place = each.group, topic, each.queue_id
-            handle = ReceiptHandle(
-                each.start_offset,
-                each.pop_ms,
-                each.invisible_ms,
-                each.revive_queue,
-                each.kind,
-                batch.broker_name,
-                each.queue_id,
-            )
-            if each.revive_queue == ORDERED:
-                for offset in offsets:
-                    self.ack_in_order(place, offset, each.pop_ms)
-            elif offsets and not self.ack(place, handle, offsets, stored):
-                waiting += 1
+        def acknowledge(some: list[BatchedAck]) -> None:
+            nonlocal waiting
+            for each in some:
+                waiting += self._ack_batched(each, broker_name, stored)
+
+        def steps() -> Iterator[None]:
+            some: list[BatchedAck] = []
+            count = 0
+            for each in acks:
+                some.append(each)
+                count += 1 + each.count
+                if count >= STEP_MESSAGES:
+                    self._turns.within(partial(acknowledge, some))
+                    some, count = [], 0
+                    yield
+            self._turns.within(partial(acknowledge, some))
+
+        await soon(self._slices, connection, steps())
         stored(None, 0)
-        return done
+        await done
+        return _answer(request, is_busy)
+
+    def _ack_batched(
+        self,
+        each: BatchedAck,
+        broker_name: str,
+        stored: Callable[[Draft | None, int], None],
+    ) -> bool:
+        """Acknowledge what a batch says of one check point.
+
+        @return: whether C{stored} will be called.
+        """
+        topic = each.real_topic()
+        queue = self.queue_of(topic, each.queue_id)
+        first, end = queue.min_offset, queue.max_offset
+        offsets = [o for o in each.offsets() if first <= o <= end]
+        place = each.group, topic, each.queue_id
+        if each.revive_queue == ORDERED:
+            for offset in offsets:
+                self.ack_in_order(place, offset, each.pop_ms)
+            return False
+        handle = ReceiptHandle(
+            each.start_offset,
+            each.pop_ms,
+            each.invisible_ms,
+            each.revive_queue,
+            each.kind,
+            broker_name,
+            each.queue_id,
+        )
+        return bool(offsets) and not self.ack(place, handle, offsets, stored)
 
     def ack(
         self,
@@ -351,6 +413,17 @@ def _answer(request: Command, is_busy: bool) -> Command:
     if is_busy:
         return response_to(request, ResponseCode.SYSTEM_BUSY, LOCK_BUSY)
     return response_to(request)
+
+
+def read_acks(entries: list[object], acks: list[BatchedAck]) -> Iterator[None]:
+    """Read what a batch says of each check point, some at each step.
+
+    @param acks: gets it.
+    """
+    for number, entry in enumerate(entries, 1):
+        acks.append(read(BatchedAck.from_json, entry))
+        if number % STEP_ENTRIES == 0:
+            yield
 
 
 def parsed(extra_info: str) -> ReceiptHandle:

@@ -52,7 +52,12 @@ from rocketbroker.broker.services import POP_PROGRESS, Services
 from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ITurns
+from rocketbroker.remoting.interfaces import (
+    IConnection,
+    IResponderTable,
+    ISlices,
+    ITurns,
+)
 from rocketbroker.store.interfaces import Arrival, IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
@@ -100,6 +105,7 @@ class Pops:
         wall_ms: Callable[[], int],
         in_thread: InThread,
         turns: ITurns,
+        slices: ISlices,
         services: Services,
         bridge: EscapeBridge,
     ) -> None:
@@ -122,6 +128,7 @@ class Pops:
         self._wall_ms = wall_ms
         self._in_thread = in_thread
         self._turns = turns
+        self._slices = slices
         self._cleaned = 0.0
         self.scans = [0] * (len(SCAN_BOUNDS) + 1)
         self.scan_ms = 0.0
@@ -188,6 +195,8 @@ class Pops:
             self.pops,
             self.log,
             self._options,
+            self._slices,
+            self._turns,
             self._wall_ms,
         )
         self.hot_acks = HotAcks(

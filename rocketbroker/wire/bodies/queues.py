@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Self
 
 import attrs
 
-from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.reading import ObjectKey, loads
-
-#: The queues of one request 41 or 42: reading so many takes a twentieth of a second, in
-#: which no other client is served. A client has some hundreds.
-MAX_QUEUES: Final = 10_000
 
 
 @attrs.frozen(order=True)
@@ -69,12 +64,9 @@ class LockBatchBody:
     def from_json(cls, value: object) -> Self:
         """Read it.
 
-        @raise RemoteProtocolError: it is no such thing, or names too many queues.
+        @raise RemoteProtocolError: it is no such thing.
         """
         fields = Fields(value, "queues to lock")
-        count = len(fields.items("mqSet"))
-        if count > MAX_QUEUES:
-            raise RemoteProtocolError(f"{count} queues to lock, most {MAX_QUEUES}")
         return cls(
             client_id=fields.text("clientId") or "",
             consumer_group=fields.text("consumerGroup") or "",

@@ -7,13 +7,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients import queue_locks
 from rocketbroker.broker.clients.queue_locks import LIFE_SECONDS, MAX_TEXT, QueueLocks
+from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import InvalidParameter, SystemFailure
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import answered
+from tests.broker.rig import answered, settings_of
 
 #: As the official client writes it.
 CAPTURED = (
@@ -32,7 +35,14 @@ class QueueLockTests(SynchronousTestCase):
     def make(self, strict: bool = False, replicas: int = 1) -> None:
         """A broker with these settings."""
         self.clock = Clock()
-        self.locks = QueueLocks(self.clock.seconds, strict, replicas)
+        self.locks = QueueLocks(
+            self.clock.seconds,
+            Slices(self.clock),
+            settings_of(
+                StoreOptions(total_replicas=replicas),
+                BrokerOptions(lock_in_strict_mode=strict),
+            ),
+        )
         self.table = ResponderTable()
         self.locks.register(self.table)
         self.connection = RecordedConnection()

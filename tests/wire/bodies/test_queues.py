@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.wire.bodies.queues import MAX_QUEUES, LockBatchBody, MessageQueue
+from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.fastjson import dumps, loads
 
 QUEUE = MessageQueue("T1", "b1", 0)
@@ -61,11 +61,3 @@ class LockBatchBodyTests(SynchronousTestCase):
         )
         self.assertEqual(dumps(body), text)
         self.assertEqual(LockBatchBody.from_json(loads(text)), body)
-
-    def test_mostQueues(self) -> None:
-        """As many queues as are allowed, and one more."""
-        queues = [QUEUE.to_json()] * MAX_QUEUES
-        body = LockBatchBody.from_json({"mqSet": queues})
-        self.assertEqual(len(body.mq_set), MAX_QUEUES)
-        with self.assertRaises(RemoteProtocolError):
-            LockBatchBody.from_json({"mqSet": [*queues, QUEUE.to_json()]})
