@@ -110,6 +110,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.consumers,
         parts.pulling,
         parts.scheduler.dispatch,
+        parts.administrators.before_slices(parts.slices),
         in_thread,
     )
     parts.running.subscribe(reset_offset.configure)

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.admin.queue_tables import (
+    STEP_QUEUES,
+    QueueTables,
+    entry_text,
+    list_of,
+    made_places,
+    table_of,
+)
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.json_bodies import with_body
@@ -27,9 +35,9 @@ from rocketbroker.remoting.interfaces import (
     IResponderTable,
     ISlices,
 )
+from rocketbroker.remoting.slices import soon
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.bodies.queues import MessageQueue
-from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import Written, dumps
@@ -38,10 +46,6 @@ from rocketbroker.wire.headers.admin import (
     GetConsumeStatsRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
-
-#: A thread reads and writes about so many queues of request 317 at once: one or two
-#: milliseconds, in which it may keep the reactor from its work.
-STEP_QUEUES: Final = 64
 
 #: A queue, a group's offset in it, and where it pulls next.
 Place: TypeAlias = tuple[IQueue, int, int]
@@ -64,6 +68,11 @@ class _Written:
         self.texts: list[str] = []
         self.behind = 0
         self.inflight = 0
+
+    def count(self, entry: dict[str, int]) -> None:
+        """Take in a queue."""
+        self.behind += entry["brokerOffset"] - entry["consumerOffset"]
+        self.inflight += entry["pullOffset"] - entry["consumerOffset"]
 
     def add(self, other: _Written) -> None:
         """Take in a share."""
@@ -111,6 +120,7 @@ class ConsumeProgress:
         self._wall_ms = wall_ms
         self._slices = slices
         self._in_thread = in_thread
+        self._tables = QueueTables(slices, in_thread)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -121,24 +131,38 @@ class ConsumeProgress:
     def statistics(self, connection: IConnection, request: Command) -> Answer:
         """Request 208: by queue, where it ends and where the group is in it."""
         header = GetConsumeStatsRequestHeader.complete(request.ext)
-        group = header.consumer_group
         names = self._asked(header)
         self._dispatch()
-        queues = [
-            queue
-            for name in names
-            for queue in self._queues(
-                name,
-                group,
-                self._known(name).read_queue_nums,
-                # Tools tell by it in which part of a static topic's queue a group is.
-                NONE if name in self._mappings.details else 0,
-            )
-        ]
-        tps = sum(self._taken_tps(group, name) for name in names)
-        return self._in_thread(lambda: dict(map(self._entry, queues))).addCallback(
-            lambda table: with_body(request, {"consumeTps": tps, "offsetTable": table})
+        return Deferred.fromCoroutine(
+            self._statistics(connection, request, header.consumer_group, names)
         )
+
+    async def _statistics(
+        self, connection: IConnection, request: Command, group: str, names: list[str]
+    ) -> Command:
+        tps = 0.0
+        counts: list[tuple[str, int]] = []
+
+        def steps() -> Iterator[None]:
+            nonlocal tps
+            for number, name in enumerate(names, 1):
+                tps += self._taken_tps(group, name)
+                config = self._topics.config(name)
+                counts.append((name, 0 if config is None else config.read_queue_nums))
+                if number % STEP_QUEUES == 0:
+                    yield
+
+        await soon(self._slices, connection, steps())
+        static = self._mappings.details
+
+        def place(topic: str, number: int) -> Place:
+            # Tools tell by it in which part of a static topic's queue a group is.
+            return self._place(topic, group, number, NONE if topic in static else 0)
+
+        places = await self._tables.places(connection, counts, place)
+        members = await self._tables.read(places, self._member)
+        table = table_of(members)
+        return with_body(request, {"consumeTps": tps, "offsetTable": table})
 
     def _asked(self, header: GetConsumeStatsRequestHeader) -> list[str]:
         """The topics that an answer is about: those listed, the one, or all.
@@ -158,25 +182,19 @@ class ConsumeProgress:
                 names = [name for name in names if name in online.subscriptions]
         return [name for name in names if self._topics.config(name) is not None]
 
-    def _known(self, topic: str) -> TopicConfig:
-        config = self._topics.config(topic)
-        assert config is not None
-        return config
-
-    def _queues(
-        self, topic: str, group: str, count: int, least: int = 0
-    ) -> list[Place]:
-        """The first queues of a topic, each with the group's offsets in it.
+    def _place(self, topic: str, group: str, number: int, least: int = 0) -> Place:
+        """A queue with the group's offsets in it.
 
         @param least: stands for no offset.
         """
-        found = []
-        for number in range(count):
-            committed = max(least, self._offsets.query(group, topic, number))
-            pulled = self._offsets.pull_offset(group, topic, number)
-            queue = self._store.queue(topic, number)
-            found.append((queue, committed, max(committed, pulled)))
-        return found
+        committed = max(least, self._offsets.query(group, topic, number))
+        pulled = self._offsets.pull_offset(group, topic, number)
+        queue = self._store.queue(topic, number)
+        return queue, committed, max(committed, pulled)
+
+    def _member(self, place: Place) -> str:
+        """I{Blocking.} One queue of request 208, as text."""
+        return entry_text(*self._entry(place))
 
     def _entry(self, place: Place) -> tuple[MessageQueue, dict[str, int]]:
         """I{Blocking.} One queue of requests 208 and 317."""
@@ -211,15 +229,21 @@ class ConsumeProgress:
         shares: list[Share] = []
         await self._slices.run(connection, self._shares(ordered, shares))
         groups = {config.group_name: _Written() for config in self._groups.configs()}
-        begin, count = 0, 0
+        step: list[Share] = []
+        count = 0
         for at, share in enumerate(shares, 1):
-            count += len(share[3])
-            if count >= STEP_QUEUES or at == len(shares):
-                step = shares[begin:at]
+            if len(share[3]) > STEP_QUEUES:
+                one = await self._written_in_parts(share)
+                if share[0] in groups:
+                    groups[share[0]].add(one)
+            else:
+                step.append(share)
+                count += len(share[3])
+            if step and (count >= STEP_QUEUES or at == len(shares)):
                 for group, one in await self._in_thread(partial(self._written, step)):
                     if group in groups:
                         groups[group].add(one)
-                begin, count = at, 0
+                step, count = [], 0
         return with_body(
             request,
             {
@@ -255,9 +279,16 @@ class ConsumeProgress:
                 or not online.subscriptions
                 or topic in online.subscriptions
             ):
-                places = self._queues(topic, group, config.write_queue_nums)
-                found.append((group, topic, self._taken_tps(group, topic), places))
+                places: list[Place] = []
+                tps = self._taken_tps(group, topic)
+                found.append((group, topic, tps, places))
+                count = [(topic, config.write_queue_nums)]
+                place = partial(self._place_of, group)
+                yield from made_places(count, place, places)
             yield
+
+    def _place_of(self, group: str, topic: str, number: int) -> Place:
+        return self._place(topic, group, number)
 
     def _written(self, shares: list[Share]) -> list[tuple[str, _Written]]:
         """I{Blocking.} What the answer says of each group's share in a topic."""
@@ -266,12 +297,28 @@ class ConsumeProgress:
             table = dict(map(self._entry, places))
             written = _Written()
             for entry in table.values():
-                written.behind += entry["brokerOffset"] - entry["consumerOffset"]
-                written.inflight += entry["pullOffset"] - entry["consumerOffset"]
+                written.count(entry)
             text = dumps({"consumeTps": tps, "offsetTable": table})
             written.texts.append(text.decode())
             found.append((group, written))
         return found
+
+    async def _written_in_parts(self, share: Share) -> _Written:
+        """The same of one share, of more queues than a thread takes at once."""
+        _, _, tps, places = share
+        entries = await self._tables.read(places, self._entry_and_text)
+        written = _Written()
+        for entry, _ in entries:
+            written.count(entry)
+        table = table_of([text for _, text in entries])
+        start = f'{{"consumeTps":{dumps(tps).decode()},"offsetTable":'
+        written.texts = ["".join([start, *table.pieces, "}"])]
+        return written
+
+    def _entry_and_text(self, place: Place) -> tuple[dict[str, int], str]:
+        """I{Blocking.} One queue, also as a member of the table."""
+        key, entry = self._entry(place)
+        return entry, entry_text(key, entry)
 
     def times(self, connection: IConnection, request: Command) -> Answer:
         """Request 303: by queue, when its messages were stored, and the group's."""
@@ -280,17 +327,27 @@ class ConsumeProgress:
         if config is None:
             raise TopicNotExist(f"topic[{header.topic}] not exist")
         self._dispatch()
-        places = [
-            (
-                self._store.queue(header.topic, number),
-                self._offsets.query(header.group, header.topic, number),
-            )
-            for number in range(config.write_queue_nums)
-        ]
+        return Deferred.fromCoroutine(
+            self._times(connection, request, header, config.write_queue_nums)
+        )
+
+    async def _times(
+        self,
+        connection: IConnection,
+        request: Command,
+        header: QueryConsumeTimeSpanRequestHeader,
+        count: int,
+    ) -> Command:
+        def place(topic: str, number: int) -> tuple[IQueue, int]:
+            committed = self._offsets.query(header.group, topic, number)
+            return self._store.queue(topic, number), committed
+
+        places = await self._tables.places(connection, [(header.topic, count)], place)
         now = self._wall_ms()
-        return self._in_thread(
-            lambda: [self._span(queue, offset, now) for queue, offset in places]
-        ).addCallback(lambda spans: with_body(request, {"consumeTimeSpanSet": spans}))
+        spans = await self._tables.read(
+            places, lambda each: dumps(self._span(*each, now)).decode()
+        )
+        return with_body(request, {"consumeTimeSpanSet": list_of(spans)})
 
     def _span(self, queue: IQueue, committed: int, now: int) -> dict[str, object]:
         """I{Blocking.} One queue of request 303; -1 is no time.

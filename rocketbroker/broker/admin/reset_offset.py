@@ -11,11 +11,19 @@ Rules: docs/facts/broker.md 16.3 and 21; docs/facts/admin.md 2.2."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.admin.queue_tables import (
+    STEP_QUEUES,
+    QueueTables,
+    entry_text,
+    list_of,
+    table_of,
+)
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.members import Member
@@ -33,16 +41,25 @@ from rocketbroker.errors import (
     TopicNotExist,
     error_of_response,
 )
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+)
+from rocketbroker.remoting.slices import soon
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
-from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.fastjson import Written, dumps
 from rocketbroker.wire.headers.admin import ResetOffsetRequestHeader
 
 #: The ordinal of V3_0_7_SNAPSHOT: clients before it do not know request 220.
 FIRST_RESETTABLE: Final = 28
+
+#: So many queues and offsets stand in the log of a change.
+MAX_LOGGED: Final = 100
 
 #: The language of administrators whose consumers read a list instead of a table.
 C_LIKE: Final = "CPP"
@@ -64,6 +81,7 @@ class ResetOffset:
         consumers: ConsumerRegistry,
         pulling: Pulling,
         dispatch: Callable[[], None],
+        slices: ISlices,
         in_thread: InThread,
     ) -> None:
         """
@@ -77,7 +95,8 @@ class ResetOffset:
         self._consumers = consumers
         self._pulling = pulling
         self._dispatch = dispatch
-        self._in_thread = in_thread
+        self._slices = slices
+        self._tables = QueueTables(slices, in_thread)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
@@ -94,17 +113,30 @@ class ResetOffset:
         if topic is None:
             raise TopicNotExist(f"Topic {header.topic} does not exist")
         if not self._options.use_server_side_reset_offset:
-            return self._ask_members(
-                connection, request, header, topic.write_queue_nums
+            return Deferred.fromCoroutine(
+                self._ask_members(connection, request, header, topic.write_queue_nums)
             )
         if self._groups.config(header.group) is None:
             raise SubscriptionGroupNotExist(f"Group {header.group} does not exist")
-        return self._reset_here(connection, request, header, topic.read_queue_nums)
+        return Deferred.fromCoroutine(
+            self._reset_here(connection, request, header, topic.read_queue_nums)
+        )
 
-    def _queues(self, topic: str, numbers: Iterable[int]) -> list[IQueue]:
-        """Handles, which are made in the reactor's thread alone, with all that came."""
+    async def _queues(
+        self, connection: IConnection, topic: str, count: int
+    ) -> list[IQueue]:
+        """Handles of the first queues of a topic, with all that came."""
         self._dispatch()
-        return [self._store.queue(topic, number) for number in numbers]
+        place = self._store.queue
+        return await self._tables.places(connection, [(topic, count)], place)
+
+    async def _at_time(
+        self, header: ResetOffsetRequestHeader, queues: list[IQueue]
+    ) -> list[int]:
+        """The offsets of queues at the time of a request."""
+        return await self._tables.read(
+            queues, lambda queue: self._by_time(queue, header.timestamp)
+        )
 
     def _log_change(
         self,
@@ -113,7 +145,7 @@ class ResetOffset:
         queues: list[IQueue],
         found: list[int],
     ) -> None:
-        pairs = zip(queues, found, strict=True)
+        pairs = zip(queues[:MAX_LOGGED], found, strict=False)
         offsets = [f"{queue.queue_id}: {offset}" for queue, offset in pairs]
         self._log.info(
             "{peer} reset the offsets of group {group!r:.300} in topic {topic!r}: "
@@ -124,35 +156,43 @@ class ResetOffset:
             offsets=", ".join(offsets),
         )
 
-    def _reset_here(
+    async def _reset_here(
         self,
         connection: IConnection,
         request: Command,
         header: ResetOffsetRequestHeader,
         count: int,
-    ) -> Answer:
+    ) -> Command:
         """By the answers to the next pulls."""
-        one = header.queue_id >= 0
-        if one and header.queue_id >= count:
-            raise InvalidParameter(
-                f"queueId {header.queue_id} is not one of topic {header.topic}"
-            )
-        queues = self._queues(header.topic, [header.queue_id] if one else range(count))
+        topic = header.topic
+        if header.queue_id >= 0:
+            if header.queue_id >= count:
+                raise InvalidParameter(
+                    f"queueId {header.queue_id} is not one of topic {topic}"
+                )
+            self._dispatch()
+            queues = [self._store.queue(topic, header.queue_id)]
+        else:
+            queues = await self._queues(connection, topic, count)
         if not queues:
             raise SystemFailure("No queues to reset.")
-
-        def reset(found: list[int]) -> Command:
-            for queue, offset in zip(queues, found, strict=True):
-                self._pulling.reset(header.group, queue, offset)
-            self._log_change(connection, header, queues, found)
-            return with_body(request, {"offsetTable": self._table(queues, found)})
-
-        if one and header.offset is not None and header.offset != NONE:
+        if header.queue_id >= 0 and header.offset is not None and header.offset != NONE:
             check_range(queues[0], header.offset)
-            return reset([header.offset])
-        return self._in_thread(
-            lambda: [self._by_time(queue, header.timestamp) for queue in queues]
-        ).addCallback(reset)
+            found = [header.offset]
+        else:
+            found = await self._at_time(header, queues)
+
+        def reset() -> Iterator[None]:
+            pairs = zip(queues, found, strict=True)
+            for number, (queue, offset) in enumerate(pairs, 1):
+                self._pulling.reset(header.group, queue, offset)
+                if number % STEP_QUEUES == 0:
+                    yield
+
+        await soon(self._slices, connection, reset())
+        self._log_change(connection, header, queues, found)
+        table = await self._table(connection, queues, found)
+        return with_body(request, {"offsetTable": table})
 
     def _by_time(self, queue: IQueue, ms: int) -> int:
         """I{Blocking.} The first offset stored at or after a time; the end before 0."""
@@ -160,41 +200,66 @@ class ResetOffset:
             return queue.max_offset
         return max(0, self._store.offset_by_time(queue, ms, False))
 
-    def _table(self, queues: list[IQueue], offsets: list[int]) -> dict[object, object]:
-        name = self._options.broker_name
-        return {
-            MessageQueue(queue.topic, name, queue.queue_id): offset
-            for queue, offset in zip(queues, offsets, strict=True)
-        }
+    async def _table(
+        self, connection: IConnection, queues: list[IQueue], offsets: list[int]
+    ) -> Written:
+        """The offsets of queues as a JSON object, written in slices."""
+        name, members = self._options.broker_name, []
+        pairs = zip(queues, offsets, strict=True)
 
-    def _ask_members(
+        def steps() -> Iterator[None]:
+            for queue, offset in pairs:
+                key = MessageQueue(queue.topic, name, queue.queue_id)
+                members.append(entry_text(key, offset))
+                if len(members) % STEP_QUEUES == 0:
+                    yield
+
+        await soon(self._slices, connection, steps())
+        return table_of(members)
+
+    async def _ask_members(
         self,
         connection: IConnection,
         request: Command,
         header: ResetOffsetRequestHeader,
         count: int,
-    ) -> Answer:
+    ) -> Command:
         """By the members themselves: request 220 to each of them."""
         group = header.group
-        queues = self._queues(header.topic, range(count))
-        committed = [
-            self._offsets.query(group, header.topic, queue.queue_id) for queue in queues
-        ]
+        queues = await self._queues(connection, header.topic, count)
+        progress = self._offsets.progress(group, header.topic)[0]
+        committed = [progress.get(queue.queue_id, NONE) for queue in queues]
         if NONE in committed:
             raise SystemFailure(f"THe consumer group <{group}> not exist")
         self._members(group)
+        found = await self._at_time(header, queues)
+        if not header.is_force:
+            # No queue is set forwards, over messages that were not consumed.
+            found = list(map(min, found, committed))
+        table = await self._table(connection, queues, found)
+        asked = table
+        if request.language == C_LIKE:
+            asked = await self._entries(connection, queues, found)
+        self._tell(header, dumps({"offsetTable": asked}))
+        self._log_change(connection, header, queues, found)
+        return with_body(request, {"offsetTable": table})
 
-        def ask(found: list[int]) -> Command:
-            if not header.is_force:
-                # No queue is set forwards, over messages that were not consumed.
-                found = list(map(min, found, committed))
-            self._tell(request, header, self._table(queues, found))
-            self._log_change(connection, header, queues, found)
-            return with_body(request, {"offsetTable": self._table(queues, found)})
+    async def _entries(
+        self, connection: IConnection, queues: list[IQueue], offsets: list[int]
+    ) -> Written:
+        """The same as a list of queues with their offsets."""
+        name, texts = self._options.broker_name, []
+        pairs = zip(queues, offsets, strict=True)
 
-        return self._in_thread(
-            lambda: [self._by_time(queue, header.timestamp) for queue in queues]
-        ).addCallback(ask)
+        def steps() -> Iterator[None]:
+            for queue, offset in pairs:
+                key = MessageQueue(queue.topic, name, queue.queue_id)
+                texts.append(dumps({**key.to_json(), "offset": offset}).decode())
+                if len(texts) % STEP_QUEUES == 0:
+                    yield
+
+        await soon(self._slices, connection, steps())
+        return list_of(texts)
 
     def _members(self, name: str) -> list[Member]:
         """The members to ask.
@@ -216,20 +281,7 @@ class ResetOffset:
                 )
         return members
 
-    def _tell(
-        self,
-        request: Command,
-        header: ResetOffsetRequestHeader,
-        table: dict[object, object],
-    ) -> None:
-        value: dict[str, object] = {"offsetTable": table}
-        if request.language == C_LIKE:
-            entries = [
-                {**queue.to_json(), "offset": offset}
-                for queue, offset in table.items()
-                if isinstance(queue, MessageQueue)
-            ]
-            value = {"offsetTable": entries}
+    def _tell(self, header: ResetOffsetRequestHeader, body: bytes) -> None:
         asked = ResetOffsetRequestHeader(
             group=header.group,
             topic=header.topic,
@@ -241,7 +293,7 @@ class ResetOffset:
                 Command(
                     RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
                     asked.to_ext(),
-                    dumps(value),
+                    body,
                     flag=ONEWAY,
                 )
             )

@@ -17,6 +17,7 @@ import attrs
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from rocketbroker.broker.admin.queue_tables import QueueTables, entry_text, table_of
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import (
     MAX_VALUES,
@@ -111,6 +112,7 @@ class TopicAdmin:
         self._forget_timers = forget_timers
         self._slices = slices
         self._in_thread = in_thread
+        self._queue_tables = QueueTables(slices, in_thread)
         self._announced = announced
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -445,26 +447,33 @@ class TopicAdmin:
         if config is None:
             raise TopicNotExist(f"topic[{name}] not exist")
         count = max(config.read_queue_nums, config.write_queue_nums)
-        # Handles are made in this thread alone, or one queue might get two of them.
-        queues = [self._store.queue(name, queue_id) for queue_id in range(count)]
-        tps = self._put_tps(name)
-        return self._in_thread(lambda: self._statistics(queues)).addCallback(
-            lambda table: with_body(request, {"offsetTable": table, "topicPutTps": tps})
+        return Deferred.fromCoroutine(
+            self._statistics(connection, request, name, count)
         )
 
-    def _statistics(self, queues: list[IQueue]) -> dict[object, object]:
-        """I{Blocking.} By queue: its bounds and when it was last written to."""
-        table: dict[object, object] = {}
-        for queue in queues:
-            least, most = queue.min_offset, queue.max_offset
-            at = self._store.store_time(queue, most - 1) if most > least else 0
-            key = MessageQueue(queue.topic, self._options.broker_name, queue.queue_id)
-            table[key] = {
+    async def _statistics(
+        self, connection: IConnection, request: Command, name: str, count: int
+    ) -> Command:
+        tables = self._queue_tables
+        queues = await tables.places(connection, [(name, count)], self._store.queue)
+        tps = self._put_tps(name)
+        members = await tables.read(queues, self._bounds)
+        return with_body(
+            request, {"offsetTable": table_of(members), "topicPutTps": tps}
+        )
+
+    def _bounds(self, queue: IQueue) -> str:
+        """I{Blocking.} The bounds of a queue and when it was last written to."""
+        least, most = queue.min_offset, queue.max_offset
+        at = self._store.store_time(queue, most - 1) if most > least else 0
+        return entry_text(
+            MessageQueue(queue.topic, self._options.broker_name, queue.queue_id),
+            {
                 "lastUpdateTimestamp": max(at, 0),
                 "maxOffset": max(most, 0),
                 "minOffset": max(least, 0),
-            }
-        return table
+            },
+        )
 
 
 def mapping_of(value: object) -> tuple[TopicQueueMappingDetail, dict[int, object]]:

@@ -41,6 +41,7 @@ from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.routes import QueueData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.fastjson import Written, quoted
 from rocketbroker.wire.fields import Fields
 
 #: Stands for all queues of a broker.
@@ -163,18 +164,14 @@ class QueueAssignment:
             and question.message_model != BROADCASTING
             and self._options.server_load_balancer_enable
         ):
-            found = self._balance(sorted(queues), question, mode)
+            found = self._balance(queues, question, mode)
         else:
             found = queues or None
         if found is None:
             return with_body(request, {})
         return with_body(
             request,
-            {
-                "messageQueueAssignments": [
-                    {"messageQueue": queue, "mode": mode.mode} for queue in found
-                ]
-            },
+            {"messageQueueAssignments": Written(assigned(found, mode.mode))},
         )
 
     def _balance(
@@ -194,7 +191,7 @@ class QueueAssignment:
         return [MessageQueue(question.topic, name, ANY_QUEUE) for name in brokers]
 
     async def _queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be read, at all brokers."""
+        """The queues of a topic that can be read, at all brokers, sorted."""
         name = self._options.broker_name
         if is_lmq(topic):
             return [MessageQueue(topic, name, 0)]
@@ -203,9 +200,31 @@ class QueueAssignment:
             if config is None or not config.perm & READ:
                 return []
             return [MessageQueue(topic, name, n) for n in range(config.read_queue_nums)]
-        return [
-            MessageQueue(topic, data.broker_name, number)
+        brokers = {
+            data.broker_name: data.read_queue_nums
             for data in await self._find_queues(topic)
             if data.perm & READ
-            for number in range(data.read_queue_nums)
+        }
+        return [
+            MessageQueue(topic, name, number)
+            for name, count in sorted(brokers.items())
+            for number in range(count)
         ]
+
+
+def assigned(queues: list[MessageQueue], mode: str) -> list[str]:
+    """The pieces of the JSON array of assignments.
+
+    All queues are of one topic, and there may be thousands: names are written once.
+    """
+    pieces: list[str] = []
+    end = ""
+    name, start = None, ""
+    for queue in queues:
+        if queue.broker_name != name:
+            name = queue.broker_name
+            broker, topic = quoted(name), quoted(queue.topic)
+            start = f'{{"messageQueue":{{"brokerName":{broker},"queueId":'
+            end = f',"topic":{topic}}},"mode":{quoted(mode)}}}'
+        pieces.append(f"{start}{queue.queue_id}{end}")
+    return ["[", ",".join(pieces), "]"]
