@@ -131,7 +131,14 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.administrators.before_slices(parts.slices),
             in_thread,
         ),
-        CloneOffsets(store, parts.topics, parts.groups, parts.offsets, parts.consumers),
+        CloneOffsets(
+            store,
+            parts.topics,
+            parts.groups,
+            parts.offsets,
+            parts.consumers,
+            parts.administrators.before_slices(parts.slices),
+        ),
         ClientRelay(
             store,
             options.broker_name,

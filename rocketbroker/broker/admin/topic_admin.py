@@ -72,6 +72,10 @@ from rocketbroker.wire.headers.admin import (
     GetTopicStatsInfoRequestHeader,
 )
 
+#: So many topics are deleted in one step. All offsets are looked at for each step, some
+#: milliseconds where there are very many.
+STEP_DELETED: Final = 128
+
 #: How long an answer waits for name servers: less than the five seconds for which
 #: tools wait for it.
 ANNOUNCE_SECONDS: Final = 3.0
@@ -339,7 +343,7 @@ class TopicAdmin:
 
     def delete(
         self, connection: IConnection, request: Command
-    ) -> Command | Deferred[Command | None]:
+    ) -> Deferred[Command | None]:
         """Request 215: forget a topic, its queues and all offsets in it.
 
         Name servers hear of it with the next registration.
@@ -359,22 +363,38 @@ class TopicAdmin:
             for known in names
             if known == name or self._topics.config(known) is not None
         ]
-        for known in names:
-            if self._topics.config(known) is not None:
+        # The topic last, so that a request that is asked again finds its groups.
+        names.reverse()
+        return Deferred.fromCoroutine(self._delete_all(connection, request, names))
+
+    async def _delete_all(
+        self, connection: IConnection, request: Command, names: list[str]
+    ) -> Command:
+        if len(names) <= STEP_DELETED:
+            self._delete(connection, names)
+        else:
+            await self._slices.run(connection, self._deleted(connection, names))
+        await self._in_thread(self._store.remove_deleted)
+        await self._topics.kept(*names)
+        return response_to(request)
+
+    def _deleted(self, connection: IConnection, names: list[str]) -> Iterator[None]:
+        for at in range(0, len(names), STEP_DELETED):
+            self._delete(connection, names[at : at + STEP_DELETED])
+            yield
+
+    def _delete(self, connection: IConnection, names: list[str]) -> None:
+        """Forget these topics, and all about them."""
+        for name in names:
+            if self._topics.delete(name):
                 self._log.info(
-                    "{peer} deleted topic {topic!r}", peer=connection.peer, topic=known
+                    "{peer} deleted topic {topic!r}", peer=connection.peer, topic=name
                 )
-            self._topics.delete(known)
-            self._mappings.delete(known)
-            self._offsets.forget_topic(known)
-            self._forget_timers(known)
+            self._mappings.delete(name)
+            self._forget_timers(name)
             # In the same turn: messages sent from now on belong to a new topic.
-            self._store.delete_topic(known)
-        return (
-            self._in_thread(self._store.remove_deleted)
-            .addCallback(lambda _: self._topics.kept(*names))
-            .addCallback(lambda _: response_to(request))
-        )
+            self._store.delete_topic(name)
+        self._offsets.forget_topic(*names)
 
     def clean_unused(
         self, connection: IConnection, request: Command
@@ -393,20 +413,28 @@ class TopicAdmin:
             if queue.next_offset > 0:
                 names[queue.topic] = None
             yield
-        for name in names:
-            if not (
-                self._topics.config(name) is not None
-                or self._topics.is_system(name)
-                or is_lmq(name)
-            ):
+        unused = [name for name in names if self._is_unused(name)]
+        yield
+        for at in range(0, len(unused), STEP_DELETED):
+            # One may have been made again meanwhile.
+            gone = list(filter(self._is_unused, unused[at : at + STEP_DELETED]))
+            for name in gone:
                 self._log.info(
                     "{peer} deleted the queues of topic {topic!r:.300}, which is gone",
                     peer=connection.peer,
                     topic=name,
                 )
-                self._offsets.forget_topic(name)
                 self._store.delete_topic(name)
+            self._offsets.forget_topic(*gone)
             yield
+
+    def _is_unused(self, name: str) -> bool:
+        """Whether a topic is not in the table, nor one of the system or an LMQ."""
+        return not (
+            self._topics.config(name) is not None
+            or self._topics.is_system(name)
+            or is_lmq(name)
+        )
 
     def all_topics(self, connection: IConnection, request: Command) -> Command:
         """Request 21: the whole table."""

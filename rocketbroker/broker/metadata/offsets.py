@@ -258,26 +258,27 @@ class OffsetTable:
     def forget_group(self, group: str) -> None:
         """Forget all that is known of a group's progress."""
         for table in (self._offsets, self._pull_offsets, self.resets):
-            self._forget(table, 1, group)
+            self._forget(table, 1, frozenset((group,)))
         for watcher in self._watchers:
             watcher.offsets_forgotten(lambda its, topic: its == group)
 
-    def forget_topic(self, topic: str) -> None:
-        """Forget the progress of all groups in a topic.
+    def forget_topic(self, *topics: str) -> None:
+        """Forget the progress of all groups in topics, at one look at the table.
 
         A reset or a pull offset of a topic that is gone would apply to the next topic
         of that name, and so would the progress of broadcasting groups, which RocketMQ
         keeps; so they go too.
         """
+        names = frozenset(topics)
         for table in (self._offsets, self._pull_offsets, self.resets):
-            self._forget(table, 0, topic)
+            self._forget(table, 0, names)
         for watcher in self._watchers:
-            watcher.offsets_forgotten(lambda group, its: its == topic)
+            watcher.offsets_forgotten(lambda group, its: its in names)
 
-    def _forget(self, table: dict[str, Any], part: int, name: str) -> None:
-        for key in [key for key in table if name in key]:
+    def _forget(self, table: dict[str, Any], part: int, names: frozenset[str]) -> None:
+        for key in list(table):
             parts = key.removesuffix(BROADCAST).split("@")
-            if len(parts) == 2 and parts[part] == name:
+            if len(parts) == 2 and parts[part] in names:
                 del table[key]
                 self._stale.add(key)
                 self._changes += 1

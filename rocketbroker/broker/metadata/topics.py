@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, final
 
@@ -418,10 +418,10 @@ class TopicTable:
         self._watchers.append(changed)
 
 
-def sort_in(names: list[str], more: Collection[str]) -> None:
+def sort_in(names: list[str], more: set[str]) -> None:
     """Add names to a sorted list; where they are many, each alone would move it all."""
     if len(more) == 1:
-        insort(names, *more)
+        insort(names, more.pop())
     elif more:
         names.extend(more)
         names.sort()
