@@ -298,6 +298,7 @@ class Parts:
             self.services,
         )
         self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
+        waiting = self._waiting(RequestCode.CONSUMER_SEND_MSG_BACK)
         self.sending = Sending(
             store,
             self.topics,
@@ -311,6 +312,8 @@ class Parts:
             host,
             env.unique_keys,
             self.transactions.counts.prepared,
+            waiting.before_slices(env.slices),
+            env.turns,
             env.wall_ms,
         )
         self.send_back = SendBack(
@@ -322,7 +325,7 @@ class Parts:
             lmqs,
             self.dead_letters,
             settings.broker,
-            self._waiting(RequestCode.CONSUMER_SEND_MSG_BACK),
+            waiting,
             in_thread,
         )
         self._make_pulling()

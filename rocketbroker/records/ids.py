@@ -22,7 +22,7 @@ C{docs/facts/client.md} 6.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, final
 
 from rocketbroker.records import hosts
@@ -50,6 +50,12 @@ class OffsetId(NamedTuple):
 def offset_id(host: bytes, position: int) -> str:
     """The offset id of the record at C{position}, stored by C{host}."""
     return (host + _POSITION.pack(position)).hex().upper()
+
+
+def offset_ids(host: bytes, positions: Sequence[int]) -> str:
+    """The offset ids of many records, one for all of a batch, with commas between."""
+    each = host.hex().upper() + "%016X"
+    return ",".join([each] * len(positions)) % tuple(positions)
 
 
 def parse_offset_id(text: str) -> OffsetId:

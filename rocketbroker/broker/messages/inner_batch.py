@@ -10,7 +10,6 @@ C{docs/facts/store.md} 4.5; C{docs/facts/broker.md} 10.1.
 
 from __future__ import annotations
 
-from rocketbroker.broker.messages.outer_batch import split
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
@@ -25,15 +24,16 @@ def inner_batch(
     fields: SendFields,
     own: dict[str, str],
     body: bytes,
+    count: int,
     queue: IQueue,
 ) -> Draft:
     """The draft of an inner batch.
 
     @param own: the properties of the batch as they are to be stored, but for what says
         how many messages it has and where they stand.
-    @raise MessageIllegal: it is no batch, or has too many messages.
+    @param count: how many messages it has.
+    @raise MessageIllegal: they are too many.
     """
-    count = len(split(body, b""))
     if count > MAX_MESSAGES:
         raise MessageIllegal(f"{count} messages in a batch, at most {MAX_MESSAGES}")
     own["INNER_NUM"] = str(count)

@@ -41,7 +41,9 @@ def answer_batch(
     if COMPILED:
         ids = ids_of([*positions], host)
     else:
-        ids = b"".join([b"%016X,%b" % (place, host) for place in positions[:-1]])
+        # One format for all: a batch may have tens of thousands.
+        before = positions[:-1]
+        ids = b"".join([b"%016X,", host]) * len(before) % tuple(before)
     start = stored_start(sends.start, code) + ids
     place = positions[-1], draft.queue_offset
     if unique is None:

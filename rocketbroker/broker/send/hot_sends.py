@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, Protocol, final
 
 from rocketbroker.broker.messages.message_types import FIFO
-from rocketbroker.broker.messages.outer_batch import Part, split
+from rocketbroker.broker.messages.outer_batch import Part, split_at_once
 from rocketbroker.broker.send.batch_answer import answer_batch
 from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.send.send_checks import (
@@ -318,8 +318,11 @@ class HotSends:
         own = text.encode()
         try:
             self._check_batch(body)
-            parts = split(body, properties.joined(own, self.added_bytes))
+            joined = properties.joined(own, self.added_bytes)
+            parts = split_at_once(body, joined)
         except MessageIllegal:
+            return False
+        if parts is None:
             return False
         self.taken += 1
         fields = call.extFields

@@ -23,13 +23,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.message_types import NORMAL, message_type_of
-from rocketbroker.broker.messages.outer_batch import split
+from rocketbroker.broker.messages.outer_batch import (
+    Part,
+    split_at_once,
+    split_steps,
+)
 from rocketbroker.broker.messages.timer_messages import recall_field
 from rocketbroker.broker.messages.transaction_messages import prepare
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -53,12 +57,17 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.records.ids import UniqueKeys, offset_id
+from rocketbroker.records.ids import UniqueKeys, offset_ids
 from rocketbroker.records.names import HALF_TOPIC, TIMER_TOPIC, is_retry_topic
 from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+    ITurns,
+)
 from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
-from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.hot import (
     SendFields,
@@ -96,6 +105,8 @@ class Sending:
         store_host: bytes,
         unique_keys: UniqueKeys,
         prepared: Callable[[str, AnswerDraft], AnswerDraft],
+        slices: ISlices,
+        turns: ITurns,
         wall_ms: Callable[[], int],
     ) -> None:
         """
@@ -117,6 +128,8 @@ class Sending:
         self._store_host = store_host
         self._unique_keys = unique_keys
         self._prepared = prepared
+        self._slices = slices
+        self._turns = turns
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
         self.hot = HotSends(
             batcher, topics, self._forget, self._sends, lmqs.check_batch
@@ -181,6 +194,14 @@ class Sending:
         self.general_sends += 1
         if not request.body:
             raise SystemFailure("the message has no body")
+        return self._take(connection, request, None)
+
+    def _take(
+        self, connection: IConnection, request: Command, parts: list[Part] | None
+    ) -> Answer:
+        """
+        @param parts: the messages of a batch that was cut before.
+        """
         fields = fields_of(request)
         self._batcher.check_load()
         config = self._checks.topic(fields)
@@ -197,12 +218,20 @@ class Sending:
         kind = message_type_of(own)
         sends = self._sends(fields.b, queue_id, kind)
         done: Deferred[Command | None] = Deferred()
-        if fields.f & INNER_BATCH:
-            self._checks.check_batch(fields, own, request.body)
-            own.update(self.hot.added)
-            draft = inner_batch(connection, fields, own, request.body, sends.queue)
-        elif fields.m:
-            draft = self._batch(connection, fields, config, own, request.body, sends)
+        if fields.m:
+            text = self._check_batch(fields, own, request.body)
+            shared = properties.joined(text, self.hot.added_bytes)
+            if parts is None:
+                parts = split_at_once(request.body, shared)
+            if parts is None:
+                return self._take_later(connection, request, shared)
+            if fields.f & INNER_BATCH:
+                own.update(self.hot.added)
+                draft = inner_batch(
+                    connection, fields, own, request.body, len(parts), sends.queue
+                )
+            else:
+                draft = batch_draft(connection, fields, text, parts, sends, None)
         else:
             self._checks.check_properties(fields, config, own)
             unique = own.get("UNIQ_KEY") or self._unique_keys.make()
@@ -261,11 +290,10 @@ class Sending:
         positions = draft.positions or [draft.position]
         together = draft.parts.count if type(draft.parts) is Placed else len(positions)
         sends.count(together, draft.end - draft.position)
-        ids = [offset_id(self._store_host, position) for position in positions]
         ext = {
             "MSG_REGION": self.hot.added["MSG_REGION"],
             "TRACE_ON": self.hot.added["TRACE_ON"],
-            "msgId": ",".join(ids),
+            "msgId": offset_ids(self._store_host, positions),
             "queueId": str(queue_id),
             "queueOffset": str(draft.queue_offset),
         }
@@ -283,23 +311,32 @@ class Sending:
 
     # Batches, either way.
 
-    def _batch(
-        self,
-        connection: IConnection,
-        fields: SendFields,
-        config: TopicConfig,
-        own: dict[str, str],
-        body: bytes,
-        sends: QueueSends,
-    ) -> Draft:
-        """The draft of a batch."""
+    def _check_batch(
+        self, fields: SendFields, own: dict[str, str], body: bytes
+    ) -> bytes:
+        """Refuse what is no batch; the properties that all of its messages have."""
         self._checks.check_batch(fields, own, body)
         self._lmqs.check_batch(body)
         for name in self.hot.added:
             own.pop(name, None)
-        text = properties.encode(own)
-        parts = split(body, properties.joined(text, self.hot.added_bytes))
-        return batch_draft(connection, fields, text, parts, sends, None)
+        return properties.encode(own)
+
+    def _take_later(
+        self, connection: IConnection, request: Command, shared: bytes
+    ) -> Deferred[Command | None]:
+        """Cut a long batch in slices, and take it then with all checks, as if it had
+        come in that turn: it is stored at once and as a whole."""
+        parts: list[Part] = []
+        taken: Deferred[Command | None] = Deferred()
+
+        def take() -> None:
+            answer = maybeDeferred(self._take, connection, request, parts)
+            answer.chainDeferred(taken)
+
+        steps = split_steps(request.body, shared, parts)
+        cut = self._slices.run(connection, steps)
+        cut.addCallbacks(lambda _: self._turns.within(take), taken.errback)
+        return taken
 
     def _sends(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
         """The counters and the template of one queue and type of message."""

@@ -78,13 +78,15 @@ def measure(
         if len(draft.body) > max_body or sizes[0] > max_record:
             status = MESSAGE_ILLEGAL
         return status, sizes[0], parts.count
-    sizes = []
-    for _, body, found, _ in parts:
-        if len(found) > MAX_PROPERTIES:
-            return PROPERTIES_SIZE_EXCEEDED, 0, 0
-        sizes.append(each + len(body) + len(found))
-        if len(body) > max_body or sizes[-1] > max_record:
-            return MESSAGE_ILLEGAL, 0, 0
+    sizes = [each + len(body) + len(found) for _, body, found, _ in parts]
+    longest = max(sizes, default=0)
+    if longest > min(each + MAX_PROPERTIES, each + max_body, max_record):
+        # Perhaps one is too long.
+        for _, body, found, _ in parts:
+            if len(found) > MAX_PROPERTIES:
+                return PROPERTIES_SIZE_EXCEEDED, 0, 0
+            if len(body) > max_body or each + len(body) + len(found) > max_record:
+                return MESSAGE_ILLEGAL, 0, 0
     if not 0 < sum(sizes) <= max_together or draft.sys_flag & TRANSACTION_MASK:
         return MESSAGE_ILLEGAL, 0, 0
     if not takes(queue, draft):

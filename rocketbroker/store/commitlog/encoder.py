@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Final
 from zlib import crc32
 
@@ -120,34 +121,43 @@ def _add_parts(
     queue = draft.queue
     assert type(queue) is Queue
     assert draft.parts is not None and type(draft.parts) is not Placed
+    # Tens of thousands of messages may be one batch: all that is the same for each of
+    # them is looked up once.
+    crc, lengths = crc32, _LENGTHS
+    magic, queue_id, topic = queue.magic, queue.queue_id, queue.topic_field
+    sys_flag, born_ms, born_host = (
+        draft.sys_flag | host_flag,
+        draft.born_ms,
+        draft.born_host,
+    )
+    reconsume_times = draft.reconsume_times
     ends = (*draft.positions[1:], draft.end)
-    offset = draft.queue_offset
-    for (flag, body, properties, _), position, end in zip(
-        draft.parts, draft.positions, ends, strict=True
+    for (flag, body, properties, _), position, end, offset in zip(
+        draft.parts, draft.positions, ends, count(draft.queue_offset), strict=False
     ):
+        size = len(properties)
         add(
             (
                 pack(
                     end - position,
-                    queue.magic,
-                    crc32(body) & 0x7FFFFFFF,
-                    queue.queue_id,
+                    magic,
+                    crc(body) & 0x7FFFFFFF,
+                    queue_id,
                     flag,
                     offset,
                     position,
-                    draft.sys_flag | host_flag,
-                    draft.born_ms,
-                    draft.born_host,
+                    sys_flag,
+                    born_ms,
+                    born_host,
                     store_ms,
                     store_host,
-                    draft.reconsume_times,
+                    reconsume_times,
                     0,
                     len(body),
                 ),
                 body,
-                queue.topic_field,
-                len(properties).to_bytes(2, "big"),
+                topic,
+                lengths[size] if size < 1024 else size.to_bytes(2, "big"),
                 properties,
             )
         )
-        offset += 1

@@ -19,6 +19,7 @@ import contextlib
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final, final
 
@@ -476,11 +477,8 @@ def _place_parts(draft: Draft, position: int) -> None:
     if type(draft.parts) is Placed:
         advance(draft.parts)
         return
-    positions = []
-    for size in draft.positions:
-        positions.append(position)
-        position += size
-    draft.positions = positions
+    sizes = draft.positions
+    draft.positions = list(accumulate(sizes[:-1], initial=position))
 
 
 def _chunks(run: Run) -> list[list[Draft]]:

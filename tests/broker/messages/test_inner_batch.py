@@ -89,8 +89,10 @@ class InnerBatchTests(SynchronousTestCase):
         rig.topic("B", 1, attributes={"queue.type": "BatchCQ"})
         body = encode_part(0, b"", b"") * 32768
         ext = send_ext("B", m="true")
-        self.assertRaises(MessageIllegal, rig.begin, 320, ext, body)
-        self.assertEqual(rig.ask(320, ext, body[22:]).code, 0)
+        answers = [rig.begin(320, ext, batch) for batch in (body, body[22:])]
+        rig.clock.advance(0)
+        self.assertRaises(MessageIllegal, answered, answers[0])
+        self.assertEqual(answered(answers[1]).code, 0)
 
     def test_ordinaryTopic(self) -> None:
         """Batches to other topics have no id of their own."""
