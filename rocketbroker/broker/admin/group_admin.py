@@ -13,7 +13,8 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.admin.queue_tables import entry_text, table_of
+from rocketbroker.broker.clients.consumers import ConsumerGroup, ConsumerRegistry
 from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.json_bodies import (
@@ -226,20 +227,38 @@ class GroupAdmin:
                 ResponseCode.CONSUMER_NOT_ONLINE,
                 f"the consumer group[{header.consumer_group}] not online",
             )
-        return self._with_members(
+        return Deferred.fromCoroutine(
+            self._consumer_connections(connection, request, group)
+        )
+
+    async def _consumer_connections(
+        self, connection: IConnection, request: Command, group: ConsumerGroup
+    ) -> Command:
+        """An answer with thousands of topics and members is written in slices."""
+        texts: list[str] = []
+        subscriptions = list(group.subscriptions.items())
+        others = {
+            "consumeFromWhere": group.consume_from_where,
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+        }
+        members = list(group.members.values())
+
+        def write() -> Iterator[None]:
+            for at in range(0, len(subscriptions), STEP_ENTRIES):
+                for topic, subscription in subscriptions[at : at + STEP_ENTRIES]:
+                    texts.append(entry_text(topic, subscription))
+                yield
+
+        await self._slices.run(connection, write())
+        answer = await self._with_members(
             connection,
             request,
-            list(group.members.values()),
-            {
-                "consumeFromWhere": group.consume_from_where,
-                "consumeType": group.consume_type,
-                "messageModel": group.message_model,
-                "subscriptionTable": {
-                    topic: subscription.to_json()
-                    for topic, subscription in group.subscriptions.items()
-                },
-            },
+            members,
+            {**others, "subscriptionTable": table_of(texts)},
         )
+        assert answer is not None
+        return answer
 
     def producer_connections(
         self, connection: IConnection, request: Command

@@ -16,6 +16,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
+from rocketbroker.broker.admin.queue_tables import list_of
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.sql_filters import Filters
@@ -102,7 +103,7 @@ class QueueAdmin:
             value.update(self._wanted(header.consumer_group, topic))
         count = min(header.count, MAX_ENTRIES, most - index)
         return self._in_thread(lambda: self._read(queue, index, count)).addCallback(
-            lambda found: with_body(request, {**value, "queueData": found})
+            lambda found: with_body(request, {**value, "queueData": list_of(found)})
         )
 
     def _wanted(self, group: str, topic: str) -> dict[str, object]:
@@ -118,21 +119,17 @@ class QueueAdmin:
             "subscriptionData": found.to_json(),
         }
 
-    def _read(self, queue: IQueue, index: int, count: int) -> list[dict[str, object]]:
-        """I{Blocking.} Entries of a queue."""
-        found: list[dict[str, object]] = []
+    def _read(self, queue: IQueue, index: int, count: int) -> list[str]:
+        """I{Blocking.} The texts of entries of a queue."""
+        found: list[str] = []
         while len(found) < count:
             entries = self._store.entries(queue, index + len(found), count - len(found))
             if not entries:
                 break
             for position, size, code in entries:
                 found.append(
-                    {
-                        "eval": False,
-                        "physicOffset": position,
-                        "physicSize": size,
-                        "tagsCode": code,
-                    }
+                    f'{{"eval":false,"physicOffset":{position},'
+                    f'"physicSize":{size},"tagsCode":{code}}}'
                 )
         return found
 

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 
 from rocketbroker.allocation.strategies import allocate, allocate_shared
 from rocketbroker.broker.clients.consumers import BROADCASTING, ConsumerRegistry
-from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.broker.json_bodies import bounded, with_body
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import (
     POP,
@@ -117,7 +117,7 @@ class QueueAssignment:
 
         @raise SystemFailure: it is to pop, which a setting keeps from being served.
         """
-        mode = decoded(request, RequestMode.from_json)
+        mode = bounded(request, RequestMode.from_json)
         if is_retry_topic(mode.topic):
             raise NoPermission("retry topic is not allowed to set mode")
         if self._topics.config(mode.topic) is None:
@@ -144,13 +144,13 @@ class QueueAssignment:
 
     def all_modes(self, connection: IConnection, request: Command) -> Command:
         """Request 402: all modes that were set, in the form of their file."""
-        return with_body(request, self._modes.to_json())
+        return with_body(request, self._modes.written())
 
     def assign(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 400: the queues of one member."""
-        question = decoded(request, Question.from_json)
+        question = bounded(request, Question.from_json)
         return Deferred.fromCoroutine(self._assign(request, question))
 
     async def _assign(self, request: Command, question: Question) -> Command:

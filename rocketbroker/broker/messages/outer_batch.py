@@ -43,11 +43,10 @@ _SIZE: Final = Struct(">h")
 #: The properties of a record have a length of 16 bits, signed.
 MAX_PROPERTIES_BYTES: Final = 32767
 
-#: Messages of one batch, as of an inner batch. They are cut in slices, but stored at
-#: once, so that the batch is whole and in order: 25 milliseconds, in which no other
-#: client is served. Clients split at 1 MiB, which holds 14,000 messages at most, as their
-#: own properties and this form take 75 bytes of each; where they send 4 MiB, more than
-#: these have bodies of less than 53 bytes.
+#: Messages of one batch. They are cut in slices, but stored at once, so that the batch
+#: is whole and in order: 25 milliseconds, in which no other client is served. Clients
+#: split at 1 MiB, which is 14,000 messages at most: this form and the properties that
+#: they add take 75 bytes of each. Of 4 MiB, more have bodies of less than 53 bytes.
 MAX_MESSAGES: Final = 32_768
 
 #: So many are cut out in one step, half a millisecond, ...

@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.fastjson import joined, quoted
 from rocketbroker.wire.fields import integer_of
 
 #: Counts beyond it make no sense.
@@ -64,13 +65,16 @@ class CountsFile:
         return found
 
     def content(self, rows: Iterable[Row]) -> dict[str, object]:
-        """What a file with these rows says."""
+        """What a file with these rows says, to be written."""
         return {
             "dataVersion": self.version.to_json(),
-            self._name: {
-                topic: {"count": count, "timeStamp": changed_ms}
-                for topic, count, changed_ms in rows
-            },
+            # In one piece each: a broker may have many thousand topics.
+            self._name: joined(
+                [
+                    f'{quoted(topic)}:{{"count":{count},"timeStamp":{changed_ms}}}'
+                    for topic, count, changed_ms in sorted(rows)
+                ]
+            ),
         }
 
     def changed(self) -> int:

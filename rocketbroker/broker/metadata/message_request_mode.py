@@ -9,8 +9,9 @@ C{docs/facts/broker.md} 19, 26.2 (messageRequestMode.json).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final, Self, final
 
 import attrs
@@ -21,6 +22,7 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.names import is_retry_topic
+from rocketbroker.wire.fastjson import joined, member_text
 from rocketbroker.wire.fields import Fields
 
 PULL: Final = "PULL"
@@ -63,6 +65,11 @@ class RequestMode:
             "popShareQueueNum": self.pop_share_queue_num,
             "topic": self.topic,
         }
+
+    @cached_property
+    def member(self) -> str:
+        """It as a member of the modes of its topic; made once."""
+        return member_text(self.consumer_group, self.to_json())
 
 
 @final
@@ -107,7 +114,7 @@ class MessageRequestModes:
         @return: fires when it is in the file; fails with SystemFailure if it cannot be.
         """
         self._put(mode)
-        self._file.save_soon(self.to_json)
+        self._file.save_soon(self.written)
         return self._file.kept()
 
     def become(self, modes: Iterable[RequestMode]) -> None:
@@ -116,22 +123,32 @@ class MessageRequestModes:
         for mode in modes:
             self._put(mode)
         if self._modes != before:
-            self._file.save_soon(self.to_json)
+            self._file.save_soon(self.written)
 
     def to_json(self) -> dict[str, object]:
         """The file."""
-        return {
-            "messageRequestModeMap": {
-                topic: {group: mode.to_json() for group, mode in groups.items()}
-                for topic, groups in self._modes.items()
-            }
-        }
+        return self._with(
+            lambda groups: {group: mode.to_json() for group, mode in groups.items()}
+        )
+
+    def written(self) -> dict[str, object]:
+        """The same to be written, with the text that each mode keeps."""
+        return self._with(
+            lambda groups: joined([groups[group].member for group in sorted(groups)])
+        )
+
+    def _with(
+        self, of_topic: Callable[[dict[str, RequestMode]], object]
+    ) -> dict[str, object]:
+        topics = self._modes.items()
+        table = {topic: of_topic(groups) for topic, groups in topics}
+        return {"messageRequestModeMap": table}
 
     def save(self) -> Deferred[None]:
         """Write the file in a thread if the last write of it failed."""
         if not self._file.failed:
             return succeed(None)
-        return self._file.save_soon(self.to_json)
+        return self._file.save_soon(self.written)
 
     def saved(self) -> Deferred[None]:
         """Fires when all changes so far are in the file."""

@@ -9,7 +9,7 @@ C{docs/facts/transaction-timer-pop.md} C9; C{docs/facts/broker.md} 20.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, final
 
@@ -26,11 +26,17 @@ from rocketbroker.broker.pop.pop_polling import (
     HeldPop,
     PopPolling,
 )
+from rocketbroker.broker.pop.pop_request import Source
 from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.errors import BrokerError
 from rocketbroker.records.names import is_retry_topic
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+)
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
@@ -43,6 +49,10 @@ from rocketbroker.wire.headers.pull import (
 
 #: Required fields that a notification does well without.
 NOT_NEEDED: Final = frozenset(("bornTime", "pollTime"))
+
+
+#: So many queues are looked at in one step: a millisecond.
+STEP_QUEUES: Final = 512
 
 
 @final
@@ -62,6 +72,7 @@ class Notifications:
         pops: PopPolling,
         dispatch: Callable[[], None],
         wall_ms: Callable[[], int],
+        slices: ISlices,
     ) -> None:
         """
         @param polling: the notifications that wait. C{pops}: the pops that do.
@@ -77,6 +88,7 @@ class Notifications:
         self._pops = pops
         self._dispatch = dispatch
         self._wall_ms = wall_ms
+        self._slices = slices
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port; not on the VIP port, as in RocketMQ."""
@@ -99,9 +111,52 @@ class Notifications:
         header = NotificationRequestHeader.complete(request.ext, NOT_NEEDED)
         route = self._route(header)
         self._dispatch()
-        if self._has_messages(header, route):
+        sources = self._sources(header, route)
+        if len(sources) > STEP_QUEUES:
+            return Deferred.fromCoroutine(
+                self._notify(connection, request, header, sources)
+            )
+        if self._has_messages(header, sources):
             return answer_to(request, True, False)
         return self._hold(connection, request, header)
+
+    async def _notify(
+        self,
+        connection: IConnection,
+        request: Command,
+        header: NotificationRequestHeader,
+        sources: list[Source],
+    ) -> Command | None:
+        """The same of more queues than one turn has time for."""
+        if await self._look(connection, header, sources):
+            return answer_to(request, True, False)
+        answer = self._hold(connection, request, header)
+        if not isinstance(answer, Deferred):
+            return answer
+        # Messages may have come into queues after it had looked at them.
+        if await self._look(connection, header, sources):
+            self._polling.wake(header.topic, header.consumer_group, header.queue_id)
+        return await answer
+
+    async def _look(
+        self,
+        connection: IConnection,
+        header: NotificationRequestHeader,
+        sources: list[Source],
+    ) -> bool:
+        """Whether a pop would find something, looked up in slices."""
+        found = False
+
+        def steps() -> Iterator[None]:
+            nonlocal found
+            for at in range(0, len(sources), STEP_QUEUES):
+                found = self._has_messages(header, sources[at : at + STEP_QUEUES])
+                if found:
+                    return
+                yield
+
+        await self._slices.run(connection, steps())
+        return found
 
     def _route(self, header: NotificationRequestHeader) -> PopRoute:
         return self._checks.check(
@@ -144,30 +199,40 @@ class Notifications:
         if connection.closed:
             return
         try:
-            found = self._has_messages(header, self._route(header))
+            sources = self._sources(header, self._route(header))
         except BrokerError as error:
             done.callback(response_to(request, error.code, error.remark))
             return
-        done.callback(answer_to(request, found, False))
+        if len(sources) > STEP_QUEUES:
+            looked = Deferred.fromCoroutine(self._look(connection, header, sources))
+            looked.addCallback(lambda found: answer_to(request, found, False))
+            looked.chainDeferred(done)
+            return
+        done.callback(answer_to(request, self._has_messages(header, sources), False))
 
-    def _has_messages(self, header: NotificationRequestHeader, route: PopRoute) -> bool:
-        """Whether a pop would find something."""
+    def _sources(
+        self, header: NotificationRequestHeader, route: PopRoute
+    ) -> list[Source]:
+        """The queues in which a pop would look."""
         topic, group = header.topic, header.consumer_group
         if header.queue_id >= 0:
-            queues = [header.queue_id]
+            sources = [(topic, header.queue_id)]
         else:
-            queues = list(range(route.read_queues))
-        if any(self._has_message(header, topic, queue_id) for queue_id in queues):
-            return True
+            sources = [(topic, number) for number in range(route.read_queues)]
         if header.order or is_retry_topic(topic):
-            return False
+            return sources
         for chance in (0, 1):
             retry = self._retry_topics.read(group, topic, chance)
             config = self._topics.config(retry)
-            for queue_id in range(config.read_queue_nums if config else 0):
-                if self._has_message(header, retry, queue_id):
-                    return True
-        return False
+            queues = config.read_queue_nums if config else 0
+            sources += [(retry, number) for number in range(queues)]
+        return sources
+
+    def _has_messages(
+        self, header: NotificationRequestHeader, sources: list[Source]
+    ) -> bool:
+        """Whether a pop would find something in one of these queues."""
+        return any(self._has_message(header, *source) for source in sources)
 
     def _has_message(
         self, header: NotificationRequestHeader, topic: str, queue_id: int

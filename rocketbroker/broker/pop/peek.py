@@ -9,21 +9,28 @@ C{docs/facts/transaction-timer-pop.md} C9; C{docs/facts/broker.md} 20.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import final
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, final
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.pop_checks import MAX_MESSAGES, PopChecks, PopRoute
-from rocketbroker.broker.pop.pop_request import MAX_BYTES
+from rocketbroker.broker.pop.pop_request import MAX_BYTES, Source
 from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.errors import InvalidParameter
 from rocketbroker.records.names import is_retry_topic
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+)
+from rocketbroker.remoting.slices import soon
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.store.reads import FOUND, NO_MESSAGE_IN_QUEUE
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -32,6 +39,23 @@ from rocketbroker.wire.headers.pull import (
     PeekMessageRequestHeader,
     PopMessageResponseHeader,
 )
+
+#: So many queues are looked at in one step: half a millisecond.
+STEP_QUEUES: Final = 128
+
+
+@final
+class Peeked:
+    """What a peek has found.
+
+    @ivar count: how many messages the records are. C{rest}: how many there are besides.
+    """
+
+    __slots__ = ("count", "records", "rest", "size")
+
+    def __init__(self) -> None:
+        self.records: list[bytes] = []
+        self.count = self.size = self.rest = 0
 
 
 @final
@@ -48,6 +72,7 @@ class Peeking:
         dispatch: Callable[[], None],
         wall_ms: Callable[[], int],
         in_thread: InThread,
+        slices: ISlices,
     ) -> None:
         self._store = store
         self._checks = checks
@@ -57,6 +82,7 @@ class Peeking:
         self._dispatch = dispatch
         self._wall_ms = wall_ms
         self._in_thread = in_thread
+        self._slices = slices
         self._turn = 0
 
     def register(self, table: IResponderTable) -> None:
@@ -70,22 +96,47 @@ class Peeking:
             raise InvalidParameter(f"more than {MAX_MESSAGES} messages are asked for")
         group, topic = header.consumer_group, header.topic
         route = self._checks.check(group, topic, header.queue_id, None, "")
-        self._dispatch()
-        places = self._places(header, route)
-        reads = [(queue, offset) for queue, offset in places]
-        if any(self._store.is_cold(queue, offset) for queue, offset in reads):
-            done = self._in_thread(lambda: self._read(reads, header.max_msg_nums))
-        else:
-            done = succeed(self._read(reads, header.max_msg_nums))
-        answer: Deferred[Command | None] = done.addCallback(
-            self._answer, request, route
-        )
-        return answer
+        return Deferred.fromCoroutine(self._respond(connection, request, header, route))
 
-    def _places(
+    async def _respond(
+        self,
+        connection: IConnection,
+        request: Command,
+        header: PeekMessageRequestHeader,
+        route: PopRoute,
+    ) -> Command:
+        """Look at the queues, some at each step."""
+        self._dispatch()
+        places: list[tuple[IQueue, int]] = []
+        group, queue_of = header.consumer_group, self._store.queue
+        cold = False
+
+        def look() -> Iterator[None]:
+            nonlocal cold
+            for name, queue_id in self._sources(header, route):
+                queue = queue_of(name, queue_id)
+                offset = self._progress.next_offset((group, name, queue_id))
+                offset = queue.min_offset if offset == NONE else offset
+                places.append((queue, offset))
+                cold = cold or self._store.is_cold(queue, offset)
+                if len(places) % STEP_QUEUES == 0:
+                    yield
+
+        await soon(self._slices, connection, look())
+        found = Peeked()
+        if cold:
+            await self._in_thread(
+                lambda: deque(self._read(places, header.max_msg_nums, found), 0)
+            )
+        else:
+            reads = self._read(places, header.max_msg_nums, found)
+            await soon(self._slices, connection, reads)
+        return self._answer(found, request, route)
+
+    def _sources(
         self, header: PeekMessageRequestHeader, route: PopRoute
-    ) -> list[tuple[IQueue, int]]:
-        """The queues in the order in which they are looked at, and where."""
+    ) -> list[Source]:
+        """The queues in the order in which they are looked at."""
         self._turn += 1
         group, topic, turn = header.consumer_group, header.topic, self._turn
         if header.queue_id >= 0:
@@ -98,34 +149,26 @@ class Peeking:
             config = self._topics.config(retry)
             queues = config.read_queue_nums if config else 0
             sources += [(retry, (turn + n) % queues) for n in range(queues)]
-        found = []
-        for name, queue_id in sources:
-            queue = self._store.queue(name, queue_id)
-            offset = self._progress.next_offset((group, name, queue_id))
-            found.append((queue, queue.min_offset if offset == NONE else offset))
-        return found
+        return sources
 
     def _read(
-        self, places: list[tuple[IQueue, int]], most: int
-    ) -> tuple[list[bytes], int, int]:
-        """I{Blocking if cold.} Records, how many they are, and how many are left."""
-        records: list[bytes] = []
-        count = size = rest = 0
-        for queue, offset in places:
-            if count < most and size < MAX_BYTES:
-                left = MAX_BYTES - size
-                result = self._store.read(queue, offset, most - count, left, None)
-                records += result.copied()
-                count += result.count
-                size += result.size
+        self, places: list[tuple[IQueue, int]], most: int, found: Peeked
+    ) -> Iterator[None]:
+        """I{Blocking if cold.} Read records, and count those that are left."""
+        for number, (queue, offset) in enumerate(places, 1):
+            if found.count < most and found.size < MAX_BYTES:
+                left = MAX_BYTES - found.size
+                result = self._store.read(queue, offset, most - found.count, left, None)
+                found.records += result.copied()
+                found.count += result.count
+                found.size += result.size
                 offset = result.next_offset
-            rest += max(0, queue.max_offset - offset)
-        return records, count, rest
+            found.rest += max(0, queue.max_offset - offset)
+            if number % STEP_QUEUES == 0:
+                yield
 
-    def _answer(
-        self, found: tuple[list[bytes], int, int], request: Command, route: PopRoute
-    ) -> Command:
-        records, count, rest = found
+    def _answer(self, found: Peeked, request: Command, route: PopRoute) -> Command:
+        records, count, rest = found.records, found.count, found.rest
         route.counts.messages += count
         route.counts.bytes += sum(map(len, records))
         header = PopMessageResponseHeader(

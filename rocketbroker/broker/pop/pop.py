@@ -16,8 +16,9 @@ C{docs/facts/transaction-timer-pop.md} C2 to C4; C{docs/facts/broker.md} 20.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Final, final
 
 from twisted.internet.interfaces import IReactorTime
@@ -49,8 +50,10 @@ from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
+    ISlices,
     ITurns,
 )
+from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.store.reads import (
     OFFSET_FOUND_NULL,
@@ -64,6 +67,9 @@ from rocketbroker.wire.headers.pull import PopMessageRequestHeader
 
 #: A pop that has been on its way for so long beyond its time is not begun, in ms.
 MAX_LATE_MS: Final = 500
+
+#: So many queues are looked at in one turn: three milliseconds.
+STEP_SOURCES: Final = 512
 
 #: Required fields that a pop does well without.
 NOT_NEEDED: Final = frozenset(("bornTime", "initMode"))
@@ -105,6 +111,7 @@ class Popping:
         wall_ms: Callable[[], int],
         in_thread: InThread,
         turns: ITurns,
+        slices: ISlices,
     ) -> None:
         """
         @param dispatch: enters what was appended into the queues, now.
@@ -127,6 +134,7 @@ class Popping:
         self._wall_ms = wall_ms
         self._in_thread = in_thread
         self._turns = turns
+        self._slices = slices
         self._turn = 0
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -169,7 +177,9 @@ class Popping:
     def _serve(self, pop: Pop) -> None:
         """Read for a pop, now."""
         revive_queue = ORDERED if pop.header.order else self._revive_log.next_queue()
-        pop.begin(self._wall_ms(), revive_queue, iter(self._sources(pop)))
+        sources = self._sources(pop)
+        pop.begin(self._wall_ms(), revive_queue, iter(sources))
+        pop.is_wide = len(sources) > STEP_SOURCES
         self._go_on(pop)
 
     def _sources(self, pop: Pop) -> list[Source]:
@@ -195,14 +205,27 @@ class Popping:
         return sources + retries
 
     def _go_on(self, pop: Pop) -> None:
-        """Look at the queues that are left; C{_finish} at the end."""
+        """Look at the queues that are left; C{_finish} at the end.
+
+        After L{STEP_SOURCES} the next are for slices. Messages may come meanwhile, of
+        which nobody would tell the pop, as it does not wait yet.
+        """
+        looked = 0
         for topic, queue_id in pop.sources:
+            looked += 1
+            if looked > STEP_SOURCES:
+                pop.sources = chain([(topic, queue_id)], pop.sources)
+                step = self._slices.run(pop.connection, self._step(pop))
+                step.addErrback(only_stopped).addErrback(self._unexpected)
+                return
             place = pop.route.group, topic, queue_id
             try:
                 queue = self._store.queue(topic, queue_id)
             except BrokerError:
                 # There is no room for its files now, so that it has no messages.
                 continue
+            if pop.is_wide:
+                pop.seen.append((queue, queue.max_offset))
             if pop.is_full and not pop.header.order:
                 # Of most queues it only has to be told how much is left.
                 offset = self._progress.next_offset(place)
@@ -228,6 +251,12 @@ class Popping:
             self._taking.take(pop, place, line, *found, self._stored)
         pop.is_read = True
         self._finish(pop)
+
+    def _step(self, pop: Pop) -> Iterator[None]:
+        """Go on with a pop, in a turn of its own."""
+        if not pop.connection.closed:
+            self._turns.within(partial(self._go_on, pop))
+        yield
 
     def _dispatch_to(self, queue: IQueue, place: Place) -> None:
         """Have what was appended to a queue dispatched, if the group is at its end.
@@ -337,8 +366,8 @@ class Popping:
             self._answer(pop, ResponseCode.POLLING_FULL)
         elif held is Held.EXPIRED:
             self._answer(pop, ResponseCode.POLLING_TIMEOUT)
-        elif pop.has_passed and pop.rest:
-            # What it wants may be further on.
+        elif (pop.has_passed and pop.rest) or pop.is_overtaken:
+            # What it wants may be further on, or in a queue that it has left behind.
             self._clock.callLater(0, self._look_on, header)
 
     def _look_on(self, header: PopMessageRequestHeader) -> None:

@@ -44,6 +44,8 @@ class Pop:
     @ivar free_ms: when a queue that is blocked is free again; 0 if none is.
     @ivar has_passed: whether messages were passed that its filter does not take.
     @ivar rest: how many messages are left.
+    @ivar is_wide: whether it has more queues to look at than one turn has time for.
+    @ivar seen: if so, those that were looked at, each with where it ended then.
     """
 
     __slots__ = (
@@ -55,6 +57,7 @@ class Pop:
         "has_passed",
         "header",
         "is_read",
+        "is_wide",
         "offsets",
         "pending",
         "pop_ms",
@@ -62,6 +65,7 @@ class Pop:
         "rest",
         "revive_queue",
         "route",
+        "seen",
         "size",
         "sources",
         "starts",
@@ -83,15 +87,22 @@ class Pop:
         self.sources = sources
         self.pending = 0
         self.is_read = False
+        self.is_wide = False
         self.has_passed = False
         self.free_ms = 0
         self.rest = 0
+        self.seen: list[tuple[IQueue, int]] = []
         self.count = 0
         self.size = 0
         self.records: list[bytes] = []
         self.starts: list[str] = []
         self.offsets: list[str] = []
         self.counts: list[str] = []
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether messages have come into queues since it has looked at them."""
+        return any(queue.max_offset != end for queue, end in self.seen)
 
     @property
     def is_full(self) -> bool:

@@ -181,6 +181,7 @@ class Pops:
             self._wall_ms,
             self._in_thread,
             self._turns,
+            self._slices,
         )
 
     def _make_acks(self) -> None:
@@ -250,6 +251,7 @@ class Pops:
             self.pops,
             self._scheduler.dispatch,
             self._wall_ms,
+            self._slices,
         )
         self.peeking = Peeking(
             self._store,
@@ -260,6 +262,7 @@ class Pops:
             self._scheduler.dispatch,
             self._wall_ms,
             self._in_thread,
+            self._slices,
         )
 
     def configure(self, settings: BrokerSettings) -> None:

@@ -31,6 +31,7 @@ from rocketbroker.broker.pull.pull_checks import ACTIVELY
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.properties import parse
 from rocketbroker.errors import InvalidParameter, SystemFailure
+from rocketbroker.remoting.changes import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
@@ -47,6 +48,9 @@ IDLE_SECONDS: Final = 60.0
 
 #: Operators may set thresholds of so many groups: they stay until the broker stops.
 MAX_THRESHOLDS: Final = 10_000
+
+#: The longest body of requests 2001 and 2002: one names one group as a rule.
+MAX_LINES: Final = 1 << 15
 
 #: The remark of a refusal, as RocketMQ has it.
 REFUSAL: Final = "This consumer group is reading cold data. It has been flow control"
@@ -186,23 +190,25 @@ class ColdFlow:
 
         @raise SystemFailure: too many groups.
         """
+        check_lines(request)
         texts = parse(request.body.decode("utf-8", "replace"))
         found = {group: int(text) for group, text in texts.items() if text.isdecimal()}
         if len(self._thresholds.keys() | found.keys()) > MAX_THRESHOLDS:
             raise SystemFailure(f"no more than {MAX_THRESHOLDS} groups have thresholds")
+        known = self._thresholds
+        before = {group: known[group] for group in found if group in known}
         self._thresholds.update(found)
-        for group, threshold in found.items():
+        if found:
             self._log.info(
-                "{peer} set the threshold of cold reads of group {group!r:.300} to "
-                "{threshold} bytes",
+                "{peer} set thresholds of cold reads, in bytes by group: {changes}",
                 peer=connection.peer,
-                group=group,
-                threshold=threshold,
+                changes=differences(before, found),
             )
         return response_to(request)
 
     def remove(self, connection: IConnection, request: Command) -> Command:
         """Request 2002: the group that is named has the threshold of all others."""
+        check_lines(request)
         group = request.body.decode("utf-8", "replace")
         if self._thresholds.pop(group, None) is not None:
             self._log.info(
@@ -231,4 +237,16 @@ class ColdFlow:
                     for group, each in self._reads.items()
                 },
             },
+        )
+
+
+def check_lines(request: Command) -> None:
+    """Refuse a body that takes too long to be read and logged.
+
+    @raise SystemFailure: it is longer than L{MAX_LINES}.
+    """
+    if len(request.body) > MAX_LINES:
+        raise SystemFailure(
+            f"a change of thresholds has {MAX_LINES} bytes at most, not "
+            f"{len(request.body)}: ask for them in several requests"
         )

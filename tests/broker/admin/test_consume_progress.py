@@ -6,7 +6,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.queue_tables import STEP_QUEUES, ConsumeProgress
+from rocketbroker.broker.admin.consume_progress import ConsumeProgress
+from rocketbroker.broker.admin.queue_tables import STEP_QUEUES
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.threads import at_once

@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.pull.cold_flow import (
     IDLE_SECONDS,
+    MAX_LINES,
     MAX_THRESHOLDS,
     REFUSAL,
     WAIT_SECONDS,
@@ -117,7 +118,7 @@ class ColdFlowTests(SynchronousTestCase):
         for group in ("G", "H"):
             self.flow.read(group, 100)
         (line,) = logged(lambda: self.rig.ask(2001, {}, b"G=101\nH=x\n"))
-        self.assertIn("set the threshold of cold reads of group 'G' to 101", line)
+        self.assertIn("set thresholds of cold reads, in bytes by group: G=101", line)
         self.assertEqual(self.limited("G", "H"), ["H"])
         self.assertEqual(self.shown()["configTable"], {"G": 101})
         (line,) = logged(lambda: self.rig.ask(2002, {}, b"G"))
@@ -127,12 +128,22 @@ class ColdFlowTests(SynchronousTestCase):
 
     def test_mostThresholds(self) -> None:
         """Only so many groups have thresholds; their own can still be changed."""
-        lines = b"".join(b"G%d=1\n" % number for number in range(MAX_THRESHOLDS))
-        self.rig.ask(2001, {}, lines)
+        half = MAX_THRESHOLDS // 4
+        for at in range(0, MAX_THRESHOLDS, half):
+            lines = [b"G%d=1\n" % number for number in range(at, at + half)]
+            self.rig.ask(2001, {}, b"".join(lines))
         with self.assertRaises(SystemFailure):
             self.rig.ask(2001, {}, b"another=1")
         self.rig.ask(2001, {}, b"G0=7")
         self.assertEqual(self.shown()["configTable"]["G0"], 7)
+
+    def test_longBody(self) -> None:
+        """A body that takes too long to be read is refused."""
+        for code in (2001, 2002):
+            self.rig.ask(code, {}, b"G=1\n".ljust(MAX_LINES))
+            with self.assertRaises(SystemFailure) as caught:
+                self.rig.ask(code, {}, b"G=1\n".ljust(MAX_LINES + 1))
+            self.assertIn(f"has {MAX_LINES} bytes at most", caught.exception.remark)
 
     def test_shown(self) -> None:
         """Thresholds and sums are shown; who has read no cold data for long is not."""
