@@ -205,8 +205,10 @@ class Notifications:
             return
         if len(sources) > STEP_QUEUES:
             looked = Deferred.fromCoroutine(self._look(connection, header, sources))
-            looked.addCallback(lambda found: answer_to(request, found, False))
-            looked.chainDeferred(done)
+            looked.addCallbacks(
+                lambda found: done.callback(answer_to(request, found, False)),
+                done.errback,
+            )
             return
         done.callback(answer_to(request, self._has_messages(header, sources), False))
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
@@ -224,7 +224,9 @@ class Sending:
             if parts is None:
                 parts = split_at_once(request.body, shared)
             if parts is None:
-                return self._take_later(connection, request, shared)
+                return Deferred.fromCoroutine(
+                    self._take_later(connection, request, shared)
+                )
             if fields.f & INNER_BATCH:
                 own.update(self.hot.added)
                 draft = inner_batch(
@@ -321,22 +323,20 @@ class Sending:
             own.pop(name, None)
         return properties.encode(own)
 
-    def _take_later(
+    async def _take_later(
         self, connection: IConnection, request: Command, shared: bytes
-    ) -> Deferred[Command | None]:
+    ) -> Command | None:
         """Cut a long batch in slices, and take it then with all checks, as if it had
         come in that turn: it is stored at once and as a whole."""
         parts: list[Part] = []
-        taken: Deferred[Command | None] = Deferred()
-
-        def take() -> None:
-            answer = maybeDeferred(self._take, connection, request, parts)
-            answer.chainDeferred(taken)
-
         steps = split_steps(request.body, shared, parts)
-        cut = self._slices.run(connection, steps)
-        cut.addCallbacks(lambda _: self._turns.within(take), taken.errback)
-        return taken
+        await self._slices.run(connection, steps)
+        answers: list[Answer] = []
+        self._turns.within(
+            lambda: answers.append(self._take(connection, request, parts))
+        )
+        (answer,) = answers
+        return await answer if isinstance(answer, Deferred) else answer
 
     def _sends(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
         """The counters and the template of one queue and type of message."""
