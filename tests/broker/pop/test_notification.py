@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.pop.notification import STEP_QUEUES
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.pull import (
@@ -14,7 +17,7 @@ from tests.broker.pop.pops import PopCase, handles
 from tests.broker.rig import answered
 
 
-class NotificationTests(PopCase):
+class NotificationCase(PopCase):
     """Requests 200054 and 200055."""
 
     def begin(self, **more: object) -> Deferred[Command | None] | Command | None:
@@ -36,6 +39,10 @@ class NotificationTests(PopCase):
         self.assertEqual(command.code, 0)
         header = NotificationResponseHeader.from_ext(command.ext)
         return header.has_msg, header.polling_full
+
+
+class NotificationTests(NotificationCase):
+    """Of a topic of one queue."""
 
     def test_there(self) -> None:
         """Messages that nobody has popped are told of at once, and stay."""
@@ -91,3 +98,45 @@ class NotificationTests(PopCase):
             header = PollingInfoResponseHeader.from_ext(answer.ext)
             counts.append(header.polling_num)
         self.assertEqual(counts, [2, 1])
+
+
+class WideTests(NotificationCase):
+    """Notifications of more queues than are looked at in one step."""
+
+    def setUp(self) -> None:
+        """A wide topic."""
+        self.rig = self.make(2 * STEP_QUEUES)
+        self.rig.topic("U", 2 * STEP_QUEUES)
+
+    def test_there(self) -> None:
+        """A message in the last queue is told of, some steps later."""
+        self.send("a", queue_id=2 * STEP_QUEUES - 1)
+        asked = self.begin()
+        self.rig.clock.advance(0)
+        self.assertEqual(self.told(asked), (True, False))
+        self.assertGreaterEqual(self.rig.broker.slices.steps, 2)
+
+    def test_waits(self) -> None:
+        """One that waits is told when a message comes, or when its time is over."""
+        waiting = self.begin(), self.begin()
+        self.rig.clock.advance(0)
+        self.send("a")
+        self.rig.clock.advance(0)
+        self.assertEqual(self.told(waiting[1]), (True, False))
+        self.pass_by(16)
+        self.assertEqual(self.told(waiting[0]), (True, False))
+        none = self.begin(consumerGroup="H", topic="U")
+        self.pass_by(16)
+        self.assertEqual(self.told(none), (False, False))
+
+    def test_arrivalBehindIt(self) -> None:
+        """A message that comes to a queue that it has passed is not missed."""
+
+        def send() -> Iterator[None]:
+            self.send("a")
+            yield
+
+        waiting = self.begin()
+        self.rig.broker.slices.run(self, send())
+        self.rig.clock.advance(0)
+        self.assertEqual(self.told(waiting), (True, False))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 from twisted.logger import capturedLogs
 
+from rocketbroker.broker.pop.pop import STEP_SOURCES
 from rocketbroker.errors import (
     InvalidParameter,
     NoPermission,
@@ -408,3 +410,50 @@ class WaitTests(PopCase):
         self.rig.connection.close()
         self.send("a")
         self.assertEqual(self.popped(), [b"a"])
+
+
+class WideTests(PopCase):
+    """Pops of more queues than are looked at in one turn."""
+
+    QUEUES = 2 * STEP_SOURCES + 1
+
+    def setUp(self) -> None:
+        """A wide topic, whose queues no pop has looked at."""
+        self.rig = self.make(self.QUEUES)
+
+    def begin(self, **more: object) -> Any:
+        """A pop, whose first turn is over."""
+        answer = self.rig.begin(POP, self.ext(**more))
+        self.rig.batcher.flush()
+        return answer
+
+    def test_allQueues(self) -> None:
+        """Messages of all queues come, those of the last ones in later turns."""
+        for queue_id in range(0, self.QUEUES, STEP_SOURCES):
+            self.send("a", queue_id=queue_id)
+        asked = self.begin()
+        self.assertFalse(asked.called)
+        steps = self.rig.broker.slices.steps
+        self.rig.clock.advance(0)
+        self.assertEqual(len(bodies(answered(asked))), 3)
+        self.assertGreaterEqual(self.rig.broker.slices.steps - steps, 2)
+
+    def test_arrivalBehindIt(self) -> None:
+        """A message that comes to a queue that it has passed is not missed."""
+        for order in ("false", "true"):
+            waiting = self.begin(pollTime=15000, order=order)
+            self.assertFalse(waiting.called)
+            for queue_id in range(self.QUEUES):
+                if self.rig.offsets.query("G", "T", queue_id) >= 0:
+                    self.send("a", queue_id=queue_id)
+                    break
+            self.pass_by(1)
+            self.assertEqual(bodies(answered(waiting)), [b"a"])
+
+    def test_closed(self) -> None:
+        """One whose connection closes meanwhile takes nothing more."""
+        self.send("a", queue_id=0)
+        self.begin()
+        self.rig.connection.close()
+        self.rig.clock.advance(0)
+        self.assertEqual(self.kept(), [])

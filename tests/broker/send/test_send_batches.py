@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rocketbroker.broker.messages.outer_batch import MAX_AT_ONCE, MAX_MESSAGES
+from rocketbroker.errors import MessageIllegal, NoPermission
 from rocketbroker.records.batches import encode_part
 from rocketbroker.wire.command import Command
-from tests.broker.rig import HOST_TEXT, UNIQUE, fields_for, send_ext
+from tests.broker.rig import HOST_TEXT, UNIQUE, Rig, answered, fields_for, send_ext
 from tests.broker.send.sending import BATCH, SEND, SEND_V1, SendingCase
 
 
@@ -124,3 +126,70 @@ class BatchTests(SendingCase):
         self.assertEqual(
             (hot.opaque, hot.code, hot.remark), (3, answer.code, answer.remark)
         )
+
+
+class LongBatchTests(SendingCase):
+    """Batches of more messages than are cut in their own turn."""
+
+    def setUp(self) -> None:
+        """A broker with room for one."""
+        super().setUp()
+        self.rig = Rig({"mappedFileSizeCommitLog": str(4 << 20)})
+        self.addCleanup(self.rig.close)
+        self.rig.topic("T", 1)
+        self.part = encode_part(0, b"a", b"")
+        self.ext = send_ext(m="true", properties="WAIT\x01true\x02")
+
+    def test_storedWhole(self) -> None:
+        """It is cut in slices, and stored at once: nothing stands within it."""
+        self.rig.ask(SEND, send_ext(properties=""), b"before")
+        asked = self.rig.begin(BATCH, self.ext, self.part * (MAX_AT_ONCE + 1))
+        self.rig.ask(SEND, send_ext(properties=""), b"between")
+        self.assertEqual(self.rig.store.queue("T", 0).next_offset, 2)
+        self.rig.clock.advance(0)
+        answer = answered(asked)
+        assert answer.ext is not None
+        self.assertEqual((answer.code, answer.ext["queueOffset"]), (0, "2"))
+        self.assertEqual(len(answer.ext["msgId"].split(",")), MAX_AT_ONCE + 1)
+        self.rig.ask(SEND, send_ext(properties=""), b"behind")
+        found = [(one.queue_offset, one.body) for one in self.rig.records()]
+        self.assertEqual(
+            found,
+            [
+                (0, b"before"),
+                (1, b"between"),
+                *[(2 + number, b"a") for number in range(MAX_AT_ONCE + 1)],
+                (MAX_AT_ONCE + 3, b"behind"),
+            ],
+        )
+
+    def test_goesTheGeneralWay(self) -> None:
+        """The hot way leaves it, however its messages differ."""
+        self.rig.ask(SEND, send_ext(properties=""), b"before")
+        self.assertTrue(self.rig.hot(BATCH, self.ext, self.part))
+        long = encode_part(0, bytes(1 << 16), b"")
+        for first in (b"", long):
+            body = first + self.part * (MAX_AT_ONCE + 1)
+            self.assertFalse(self.rig.hot(BATCH, self.ext, body))
+
+    def test_checkedWhenItIsCut(self) -> None:
+        """What is wrong by then is refused: its end, or its topic, which is gone."""
+        whole = self.part * (MAX_AT_ONCE + 1)
+        torn = self.rig.begin(BATCH, self.ext, whole[:-1])
+        asked = self.rig.begin(BATCH, self.ext, whole)
+        self.rig.topic("T", 1, order=True)
+        self.rig.change(brokerPermission=4)
+        self.rig.clock.advance(0)
+        with self.assertRaises(MessageIllegal):
+            answered(torn)
+        self.assertEqual(self.rig.store.queue("T", 0).next_offset, 0)
+        with self.assertRaises(NoPermission):
+            answered(asked)
+
+    def test_mostMessages(self) -> None:
+        """One message more than a batch may have is refused in words."""
+        asked = self.rig.begin(BATCH, self.ext, self.part * (MAX_MESSAGES + 1))
+        self.rig.clock.advance(0)
+        with self.assertRaises(MessageIllegal) as caught:
+            answered(asked)
+        self.assertIn(f"more than {MAX_MESSAGES} messages", caught.exception.remark)
