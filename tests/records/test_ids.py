@@ -43,6 +43,13 @@ class MonthTests(SynchronousTestCase):
 class OffsetIdTests(SynchronousTestCase):
     """Where a message is stored, as text."""
 
+    def test_many(self) -> None:
+        """Those of many records are the same, one after the other."""
+        for host in (bytes(8), bytes(range(20))):
+            for places in ([], [7], [0, 1 << 40, (1 << 63) - 1]):
+                single = [ids.offset_id(host, place) for place in places]
+                self.assertEqual(ids.offset_ids(host, places), ",".join(single))
+
     def test_vectors(self) -> None:
         """Both families, as C{docs/facts} has them."""
         for address, position, text in (

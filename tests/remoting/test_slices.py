@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.remoting.interfaces import ISlices
-from rocketbroker.remoting.slices import PASS_SECONDS, Slices
+from rocketbroker.remoting.slices import FEW_STEPS, PASS_SECONDS, Slices, soon
 
 
 class SlicesTests(SynchronousTestCase):
@@ -164,3 +164,29 @@ class SlicesTests(SynchronousTestCase):
         self.failureResultOf(second, CancelledError)
         self.assertEqual((self.done, self.slices.waiting), ([], 0))
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_fewStepsSoon(self) -> None:
+        """Work of few steps is done at once, without slices."""
+        for count in (0, FEW_STEPS - 1):
+            self.successResultOf(soon(self.slices, self, self.work("a", count)))
+        self.assertEqual(len(self.done), FEW_STEPS - 1)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_manyStepsSoon(self) -> None:
+        """Of longer work only the first steps are; the others come in slices."""
+        ended = soon(self.slices, self, self.work("a", 2 * FEW_STEPS))
+        self.assertEqual(len(self.done), FEW_STEPS)
+        self.assertNoResult(ended)
+        self.clock.advance(0)
+        self.successResultOf(ended)
+        self.assertEqual(len(self.done), 2 * FEW_STEPS)
+
+    def test_failureSoon(self) -> None:
+        """What one of the first steps raises, the caller gets."""
+
+        def wrong() -> Iterator[None]:
+            raise ValueError("wrong")
+            yield
+
+        with self.assertRaises(ValueError):
+            soon(self.slices, self, wrong())

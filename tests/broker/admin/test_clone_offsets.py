@@ -6,13 +6,14 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.clone_offsets import NO_CORRECTION
+from rocketbroker.broker.admin.clone_offsets import NO_CORRECTION, STEP_OFFSETS
 from rocketbroker.errors import SubscriptionGroupNotExist
+from rocketbroker.remoting.slices import FEW_STEPS
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.fastjson import loads
-from tests.broker.rig import Rig, logged
+from tests.broker.rig import Rig, answered, logged
 
 
 class OffsetAdminCase(SynchronousTestCase):
@@ -55,6 +56,23 @@ class CloneTests(OffsetAdminCase):
     def test_all(self) -> None:
         """All topics that there are."""
         self.assertEqual(self.clone(), {"T": {0: 5, 1: 6}, "U": {0: 7}})
+
+    def test_manyQueues(self) -> None:
+        """Thousands of offsets are copied, and compared, in slices."""
+        count = (FEW_STEPS + 2) * STEP_OFFSETS
+        self.rig.topic("W", count)
+        for number in range(count):
+            self.rig.offsets.commit("G", "W", number, number)
+        for code, ext in (
+            (314, {"srcGroup": "G", "destGroup": "H", "topic": "W"}),
+            (308, {"topic": "W", "filterGroups": "", "compareGroup": "G"}),
+        ):
+            steps = self.rig.broker.slices.steps
+            asked = self.rig.begin(code, ext)
+            self.rig.clock.advance(0)
+            self.assertEqual(answered(asked).code, 0)
+            self.assertGreaterEqual(self.rig.broker.slices.steps - steps, 2)
+        self.assertEqual(len(self.rig.offsets.queues("H", "W")), count)
 
     def test_logged(self) -> None:
         """A copy is one line of the log, with the address it came from."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.topic_admin import TopicAdmin
+from rocketbroker.broker.admin.topic_admin import STEP_DELETED, TopicAdmin
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -240,6 +240,24 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertIsNone(self.rig.topics.config("%RETRY%G_T"))
         self.assertEqual(self.rig.offsets.groups_of("T"), [])
         self.assertEqual(self.rig.store.queue("T", 0).max_offset, 0)
+
+    def test_deletedWithManyGroups(self) -> None:
+        """Thousands of pop retry topics go with a topic, some at each step."""
+        self.create("T")
+        groups = [f"G{number}" for number in range(2 * STEP_DELETED)]
+        for group in groups:
+            self.rig.topics.ensure(f"%RETRY%{group}_T", 1)
+            self.rig.offsets.commit(group, "T", 0, 1)
+            self.rig.offsets.commit(group, f"%RETRY%{group}_T", 0, 1)
+        self.rig.offsets.commit("G0", "U", 0, 1)
+        deleting = self.rig.begin(215, {"topic": "T"})
+        self.assertIsNotNone(self.rig.topics.config("T"))
+        self.rig.clock.advance(0)
+        self.assertEqual(answered(deleting).code, 0)
+        self.assertEqual(self.rig.broker.slices.steps, 4)
+        self.assertEqual(self.rig.offsets.keys(), ["U@G0"])
+        left = {"T", *(f"%RETRY%{group}_T" for group in groups)}
+        self.assertEqual(left.intersection(self.rig.topics.names()), set())
 
     def test_deletedAndMadeAgain(self) -> None:
         """A message that is sent to a topic of the same name before the files of the

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from rocketbroker.broker.pop.peek import STEP_QUEUES
 from rocketbroker.errors import InvalidParameter
+from rocketbroker.remoting.slices import FEW_STEPS
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from tests.broker.pop.pops import PopCase, bodies, header_of, messages
+from tests.broker.rig import answered
 
 
 class PeekTests(PopCase):
@@ -48,3 +51,17 @@ class PeekTests(PopCase):
         """No more may be asked for than by a pop."""
         with self.assertRaises(InvalidParameter):
             self.peek(maxMsgNums=33)
+
+    def test_wide(self) -> None:
+        """Of a wide topic the queues are looked at in slices."""
+        queues = (FEW_STEPS + 1) * STEP_QUEUES
+        self.rig.topic("T", queues)
+        for queue_id in (0, queues // 2, queues - 1):
+            self.send("a", queue_id=queue_id)
+        ext = {"consumerGroup": "G", "topic": "T", "queueId": "-1", "maxMsgNums": "2"}
+        asked = self.rig.begin(RequestCode.PEEK_MESSAGE, ext)
+        self.rig.clock.advance(0)
+        self.assertGreaterEqual(self.rig.broker.slices.steps, 2)
+        answer = answered(asked)
+        self.assertEqual(bodies(answer), [b"a", b"a"])
+        self.assertEqual(header_of(answer).rest_num, 1)
