@@ -40,7 +40,7 @@ from rocketbroker.store.interfaces import IQueue, IStore
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import Written, dumps
+from rocketbroker.wire.fastjson import dumps, quoted
 from rocketbroker.wire.headers.admin import (
     GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,
@@ -248,10 +248,12 @@ class ConsumeProgress:
             request,
             {
                 "brokerAddr": self._address,
-                "consumeStatsList": [
-                    {name: Written(["[", ",".join(group.texts), "]"])}
-                    for name, group in groups.items()
-                ],
+                "consumeStatsList": list_of(
+                    [
+                        f"{{{quoted(name)}:[{','.join(group.texts)}]}}"
+                        for name, group in groups.items()
+                    ]
+                ),
                 "totalDiff": sum(group.behind for group in groups.values()),
                 "totalInflightDiff": sum(group.inflight for group in groups.values()),
             },

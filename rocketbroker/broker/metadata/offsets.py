@@ -9,7 +9,7 @@ C{docs/facts/broker.md} 16.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, final
 
 from twisted.internet.defer import Deferred, succeed
@@ -258,7 +258,8 @@ class OffsetTable:
     def forget_group(self, group: str) -> None:
         """Forget all that is known of a group's progress."""
         for table in (self._offsets, self._pull_offsets, self.resets):
-            self._forget(table, 1, frozenset((group,)))
+            keys = [key for key in table if group in key]
+            self._forget(table, keys, lambda topic, its: its == group)
         for watcher in self._watchers:
             watcher.offsets_forgotten(lambda its, topic: its == group)
 
@@ -271,14 +272,21 @@ class OffsetTable:
         """
         names = frozenset(topics)
         for table in (self._offsets, self._pull_offsets, self.resets):
-            self._forget(table, 0, names)
+            keys = [key for key in table if key.partition("@")[0] in names]
+            self._forget(table, keys, lambda topic, group: topic in names)
         for watcher in self._watchers:
             watcher.offsets_forgotten(lambda group, its: its in names)
 
-    def _forget(self, table: dict[str, Any], part: int, names: frozenset[str]) -> None:
-        for key in list(table):
+    def _forget(
+        self,
+        table: dict[str, Any],
+        keys: Iterable[str],
+        is_gone: Callable[[str, str], bool],
+    ) -> None:
+        """Drop those of these keys whose topic and group are gone."""
+        for key in keys:
             parts = key.removesuffix(BROADCAST).split("@")
-            if len(parts) == 2 and parts[part] in names:
+            if len(parts) == 2 and is_gone(*parts):
                 del table[key]
                 self._stale.add(key)
                 self._changes += 1
