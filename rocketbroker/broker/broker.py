@@ -176,6 +176,7 @@ class Broker(Parts):
             env.in_thread,
             env.turns,
             env.slices,
+            self.long_requests,
             self.services,
             self.group_roles.bridge,
         )

@@ -20,6 +20,7 @@ from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
@@ -71,6 +72,7 @@ class Parts:
     @ivar replica_server: sends the log to slaves.
     @ivar master_link: gets it from the master.
     @ivar slices: does long work in bounded slices.
+    @ivar long_requests: counts the requests with long bodies that are done in slices.
     @ivar files: the files of all tables; their C{problem} belongs to the health.
     @ivar waiting_requests: the requests that wait for a thread or for slices, by a
         request code of their family.
@@ -88,6 +90,7 @@ class Parts:
         self.address = f"{settings.broker.broker_ip1}:{port}"
         self.store = env.store
         self.slices = env.slices
+        self.long_requests = LongRequests()
         self._environment = env
         self.services = Services(env.clock, settings, env.wall_ms)
         self.files: list[JsonTable] = []
@@ -229,7 +232,7 @@ class Parts:
             self.request_modes,
             self.routes.queues if self.name_servers.is_needed() else None,
         )
-        self.locks = QueueLocks(seconds, self.slices, self.settings)
+        self.locks = QueueLocks(seconds, self.slices, self.long_requests, self.settings)
 
     def _make_data_path(self) -> None:
         """Messages in and out."""
@@ -313,6 +316,7 @@ class Parts:
             env.unique_keys,
             self.transactions.counts.prepared,
             waiting.before_slices(env.slices),
+            self.long_requests,
             env.turns,
             env.wall_ms,
         )

@@ -49,6 +49,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.keyed_stats.put_tps,
         parts.timers.counts.forget,
         slices,
+        parts.long_requests,
         environment.in_thread,
         parts.registration.announced,
     )
@@ -67,6 +68,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.consumers,
         parts.producers,
         slices,
+        parts.long_requests,
         parts.address,
         environment.clock.seconds,
         environment.wall_ms,

@@ -25,6 +25,7 @@ from rocketbroker.broker.json_bodies import (
     read,
     with_body,
 )
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.config.broker import BrokerOptions
@@ -72,6 +73,7 @@ class GroupAdmin:
         consumers: ConsumerRegistry,
         producers: ProducerRegistry,
         slices: ISlices,
+        long_requests: LongRequests,
         address: str,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
@@ -83,6 +85,7 @@ class GroupAdmin:
         """
         self._options = options
         self._slices = slices
+        self._long = long_requests
         self._address = address
         self._seconds = seconds
         self._wall_ms = wall_ms
@@ -120,23 +123,22 @@ class GroupAdmin:
         """Request 200: make or change a group."""
         check_size(request)
         config = decoded(request, lambda value: value)
-        return self._store(connection, request, [config])
+        stored = Deferred.fromCoroutine(self._store(connection, [config]))
+        return stored.addCallback(lambda _: response_to(request))
 
     def create_list(
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 225: make or change several groups, all or none."""
+        return self._long.begin(request, self._create_all(connection, request))
+
+    async def _create_all(self, connection: IConnection, request: Command) -> Command:
         most = self._options.rocketbroker_max_request_entries
         entries = entries_of(request, "groupConfigList", "groups", most)
-        return self._store(connection, request, entries)
+        await self._store(connection, entries)
+        return response_to(request)
 
-    def _store(
-        self, connection: IConnection, request: Command, entries: list[object]
-    ) -> Deferred[Command | None]:
-        stored = Deferred.fromCoroutine(self._store_all(connection, entries))
-        return stored.addCallback(lambda _: response_to(request))
-
-    async def _store_all(self, connection: IConnection, entries: list[object]) -> None:
+    async def _store(self, connection: IConnection, entries: list[object]) -> None:
         """Check group by group, and then take all of them at once."""
         configs: list[SubscriptionGroupConfig] = []
 

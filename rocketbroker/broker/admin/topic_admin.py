@@ -28,6 +28,7 @@ from rocketbroker.broker.json_bodies import (
     read,
     with_body,
 )
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topic_attributes import (
@@ -97,6 +98,7 @@ class TopicAdmin:
         put_tps: Callable[[str], float],
         forget_timers: Callable[[str], None],
         slices: ISlices,
+        long_requests: LongRequests,
         in_thread: InThread,
         announced: Callable[[float], Deferred[None]],
     ) -> None:
@@ -115,6 +117,7 @@ class TopicAdmin:
         self._put_tps = put_tps
         self._forget_timers = forget_timers
         self._slices = slices
+        self._long = long_requests
         self._in_thread = in_thread
         self._queue_tables = QueueTables(slices, in_thread)
         self._announced = announced
@@ -169,6 +172,10 @@ class TopicAdmin:
         As in RocketMQ the topic is taken even if the mapping is not; attributes and
         order stay as they are.
         """
+        return self._long.begin(request, self._map_queues(connection, request))
+
+    async def _map_queues(self, connection: IConnection, request: Command) -> Command:
+        """Read and check queue by queue, and then take all of them at once."""
         header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
         most = self._options.rocketbroker_max_request_entries
         detail, rows = bounded(request, mapping_of, most)
@@ -177,19 +184,6 @@ class TopicAdmin:
             raise InvalidParameter(
                 f"the mapping is of topic {detail.topic!r:.300}, not of {header.topic}"
             )
-        mapped = Deferred.fromCoroutine(
-            self._map_queues(connection, header, detail, rows)
-        )
-        return mapped.addCallback(lambda _: response_to(request))
-
-    async def _map_queues(
-        self,
-        connection: IConnection,
-        header: CreateTopicRequestHeader,
-        detail: TopicQueueMappingDetail,
-        rows: dict[int, object],
-    ) -> None:
-        """Read and check queue by queue, and then take all of them at once."""
         problems: list[SystemFailure] = []
         await soon(
             self._slices, connection, read_rows(rows, detail.hosted_queues, problems)
@@ -222,6 +216,7 @@ class TopicAdmin:
         )
         await self._settled([config])
         await self._mappings.kept()
+        return response_to(request)
 
     def create_list(
         self, connection: IConnection, request: Command
@@ -230,13 +225,12 @@ class TopicAdmin:
 
         Topics that are already as asked stay; RocketMQ then leaves out the others, too.
         """
+        return self._long.begin(request, self._create_all(connection, request))
+
+    async def _create_all(self, connection: IConnection, request: Command) -> Command:
+        """Check topic by topic, and then take all of them at once."""
         most = self._options.rocketbroker_max_request_entries
         entries = entries_of(request, "topicConfigList", "topics", most)
-        created = Deferred.fromCoroutine(self._create_all(connection, entries))
-        return created.addCallback(lambda _: response_to(request))
-
-    async def _create_all(self, connection: IConnection, entries: list[object]) -> None:
-        """Check topic by topic, and then take all of them at once."""
         wanted: list[TopicConfig] = []
         checked: list[TopicConfig | None] = []
         known: list[TopicConfig | None] = []
@@ -261,12 +255,13 @@ class TopicAdmin:
         changed = [(before, each) for before, each in pairs if each is not None]
         if not changed:
             await self._topics.kept(*names)
-            return
+            return response_to(request)
         configs = [config for _, config in changed]
         self._topics.put(configs)
         lines = self._lines(connection, [before for before, _ in changed], configs)
         await soon(self._slices, connection, lines)
         await self._settled(configs)
+        return response_to(request)
 
     def _checked_entry(self, wanted: TopicConfig) -> TopicConfig | None:
         """L{_checked}, of a topic whose attributes are the changes of them."""

@@ -34,6 +34,7 @@ from rocketbroker.broker.json_bodies import (
     read,
     with_body,
 )
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import InvalidParameter, RemoteProtocolError
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
@@ -87,6 +88,7 @@ class QueueLocks:
         self,
         seconds: Callable[[], float],
         slices: ISlices,
+        long_requests: LongRequests,
         settings: BrokerSettings,
     ) -> None:
         """
@@ -95,6 +97,7 @@ class QueueLocks:
         self.count = 0
         self._seconds = seconds
         self._slices = slices
+        self._long = long_requests
         self._groups: dict[str, dict[QueueKey, Lock]] = {}
         self.configure(settings)
 
@@ -113,7 +116,7 @@ class QueueLocks:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 41: the queues that the client has now, of those it wants."""
-        return Deferred.fromCoroutine(self._lock_batch(connection, request))
+        return self._long.begin(request, self._lock_batch(connection, request))
 
     async def _lock_batch(self, connection: IConnection, request: Command) -> Command:
         body, queues = await self._read(connection, request)
@@ -129,7 +132,7 @@ class QueueLocks:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 42: a client gives its queues back; those of others stay."""
-        return Deferred.fromCoroutine(self._unlock_batch(connection, request))
+        return self._long.begin(request, self._unlock_batch(connection, request))
 
     async def _unlock_batch(self, connection: IConnection, request: Command) -> Command:
         body, queues = await self._read(connection, request)

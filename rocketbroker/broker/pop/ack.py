@@ -30,6 +30,7 @@ from rocketbroker.broker.json_bodies import (
     check_count,
     read,
 )
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
@@ -185,6 +186,7 @@ class Acknowledging:
         log: ReviveLog,
         options: BrokerOptions,
         slices: ISlices,
+        long_requests: LongRequests,
         turns: ITurns,
         wall_ms: Callable[[], int],
     ) -> None:
@@ -199,6 +201,7 @@ class Acknowledging:
         self._log = log
         self._options = options
         self._slices = slices
+        self._long = long_requests
         self._turns = turns
         self._wall_ms = wall_ms
 
@@ -256,24 +259,15 @@ class Acknowledging:
     def respond_batch(self, connection: IConnection, request: Command) -> Answer:
         """Request 200151: messages of several check points."""
         self._log.check_role()
+        return self._long.begin(request, self._ack_all(connection, request))
+
+    async def _ack_all(self, connection: IConnection, request: Command) -> Command:
+        """Read all, and then acknowledge some at each step, which is a turn."""
         most = self._options.rocketbroker_max_request_entries
         broker_name, entries = bounded(request, batch_of, most)
         if not entries:
             return response_to(request, ResponseCode.NO_MESSAGE)
         check_count(len(entries), "acknowledgements", most)
-        return Deferred.fromCoroutine(
-            self._ack_all(connection, request, broker_name, entries, most)
-        )
-
-    async def _ack_all(
-        self,
-        connection: IConnection,
-        request: Command,
-        broker_name: str,
-        entries: list[object],
-        most: int,
-    ) -> Command:
-        """Read all, and then acknowledge some at each step, which is a turn."""
         acks: list[BatchedAck] = []
         await soon(self._slices, connection, read_acks(entries, acks))
         check_count(sum(each.count for each in acks), "acknowledged messages", most)

@@ -27,6 +27,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
@@ -106,6 +107,7 @@ class Pops:
         in_thread: InThread,
         turns: ITurns,
         slices: ISlices,
+        long_requests: LongRequests,
         services: Services,
         bridge: EscapeBridge,
     ) -> None:
@@ -129,6 +131,7 @@ class Pops:
         self._in_thread = in_thread
         self._turns = turns
         self._slices = slices
+        self._long_requests = long_requests
         self._cleaned = 0.0
         self.scans = [0] * (len(SCAN_BOUNDS) + 1)
         self.scan_ms = 0.0
@@ -197,6 +200,7 @@ class Pops:
             self.log,
             self._options,
             self._slices,
+            self._long_requests,
             self._turns,
             self._wall_ms,
         )

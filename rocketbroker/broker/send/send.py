@@ -25,6 +25,7 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
 from rocketbroker.broker.messages.lmq import Lmq
@@ -106,6 +107,7 @@ class Sending:
         unique_keys: UniqueKeys,
         prepared: Callable[[str, AnswerDraft], AnswerDraft],
         slices: ISlices,
+        long_requests: LongRequests,
         turns: ITurns,
         wall_ms: Callable[[], int],
     ) -> None:
@@ -129,6 +131,7 @@ class Sending:
         self._unique_keys = unique_keys
         self._prepared = prepared
         self._slices = slices
+        self._long = long_requests
         self._turns = turns
         self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
         self.hot = HotSends(
@@ -224,9 +227,8 @@ class Sending:
             if parts is None:
                 parts = split_at_once(request.body, shared)
             if parts is None:
-                return Deferred.fromCoroutine(
-                    self._take_later(connection, request, shared)
-                )
+                later = self._take_later(connection, request, shared)
+                return self._long.begin(request, later)
             if fields.f & INNER_BATCH:
                 own.update(self.hot.added)
                 draft = inner_batch(

@@ -82,6 +82,7 @@ class TopicAdminTests(SynchronousTestCase):
             {"T": 2.5}.__getitem__,
             rig.broker.timers.counts.forget,
             rig.broker.slices,
+            rig.broker.long_requests,
             in_thread,
             self.wait,
         )

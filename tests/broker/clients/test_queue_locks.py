@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients import queue_locks
 from rocketbroker.broker.clients.queue_locks import LIFE_SECONDS, MAX_TEXT, QueueLocks
+from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import InvalidParameter, SystemFailure
@@ -38,6 +39,7 @@ class QueueLockTests(SynchronousTestCase):
         self.locks = QueueLocks(
             self.clock.seconds,
             Slices(self.clock),
+            LongRequests(),
             settings_of(
                 StoreOptions(total_replicas=replicas),
                 BrokerOptions(lock_in_strict_mode=strict),
