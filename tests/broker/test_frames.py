@@ -212,7 +212,7 @@ class FrameCase(SynchronousTestCase):
         """Ask; the words in which that is refused."""
         with self.assertRaises(SystemFailure) as caught:
             self.ask(code, value)
-        return caught.exception.remark
+        return str(caught.exception.remark)
 
 
 class BoundTests(FrameCase):
@@ -426,8 +426,8 @@ class AckTests(FrameCase):
 
     def test_manyBits(self) -> None:
         """As many messages as are allowed, in the bits of one check point."""
-        value = acks(1)
-        (ack,) = value["acks"] if isinstance(value["acks"], list) else ()
+        value: Any = acks(1)
+        (ack,) = value["acks"]
         for count, refused in ((MOST, False), (MOST + 1, True)):
             ack["b"] = ((1 << count) - 1).to_bytes(MOST // 8 + 1, "little")
             if refused:
