@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.admin.topic_admin import MAX_ROUNDS
 from rocketbroker.broker.json_bodies import (
     ENTRY_BYTES,
     ENTRY_OBJECTS,
@@ -15,8 +16,9 @@ from rocketbroker.broker.json_bodies import (
     MAX_VALUES,
     STEP_ENTRIES,
 )
-from rocketbroker.errors import InvalidParameter, SystemFailure
+from rocketbroker.errors import InvalidParameter, SystemBusy, SystemFailure
 from rocketbroker.remoting.slices import FEW_STEPS
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
 from tests.broker.rig import Rig, answered, logged
@@ -344,6 +346,24 @@ class TopicListTests(FrameCase):
             answered(begun)
         self.assertIn("only add attribute", caught.exception.remark)
         self.assertIsNone(self.rig.topics.config("T0"))
+
+    def test_changedAllTheTime(self) -> None:
+        """A list whose topics are changed each time is not checked for ever."""
+
+        def change() -> Iterator[None]:
+            for step in range(50):
+                names = [f"T{number}" for number in range(MOST)]
+                self.rig.topics.put(
+                    [TopicConfig(topic_name=name, perm=2 + step % 2) for name in names]
+                )
+                yield
+
+        asked = self.begin(18, self.topics())
+        self.rig.broker.slices.run(self, change())
+        self.rig.clock.advance(0)
+        with self.assertRaises(SystemBusy) as caught:
+            answered(asked)
+        self.assertIn("are changed all the time", caught.exception.remark)
 
     def timed(self, key: str, value: str) -> dict[str, object]:
         """Topic A with a change of an attribute."""

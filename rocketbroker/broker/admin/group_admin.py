@@ -147,7 +147,7 @@ class GroupAdmin:
                 config = read(SubscriptionGroupConfig.from_json, entry)
                 check_group(config)
                 # Its text, which the file has soon, is made now, not with all others.
-                assert config.member
+                _ = config.member
                 configs.append(config)
                 if number % STEP_ENTRIES == 0:
                     yield

@@ -10,7 +10,7 @@ Rules: docs/facts/admin.md 2.1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 import attrs
@@ -47,6 +47,7 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
     RemoteProtocolError,
+    SystemBusy,
     SystemFailure,
     TopicNotExist,
 )
@@ -76,6 +77,9 @@ from rocketbroker.wire.headers.admin import (
 #: So many topics are deleted in one step. All offsets are looked at for each step, some
 #: milliseconds where there are very many.
 STEP_DELETED: Final = 128
+
+#: How often the topics of a list are checked again that were changed meanwhile.
+MAX_ROUNDS: Final = 3
 
 #: How long an answer waits for name servers: less than the five seconds for which
 #: tools wait for it.
@@ -232,27 +236,38 @@ class TopicAdmin:
         most = self._options.rocketbroker_max_request_entries
         entries = entries_of(request, "topicConfigList", "topics", most)
         wanted: list[TopicConfig] = []
-        checked: list[TopicConfig | None] = []
-        known: list[TopicConfig | None] = []
+        #: By place in the list: the topic as it was, and as it is to be.
+        checked: dict[int, tuple[TopicConfig | None, TopicConfig | None]] = {}
 
-        def check() -> Iterator[None]:
-            for number, entry in enumerate(entries, 1):
-                one = read(TopicConfig.from_json, entry)
-                wanted.append(one)
-                known.extend(self._topics.stored([one.topic_name]))
-                checked.append(self._checked_entry(one))
+        def check(places: Sequence[int]) -> Iterator[None]:
+            for number, at in enumerate(places, 1):
+                if at == len(wanted):
+                    wanted.append(read(TopicConfig.from_json, entries[at]))
+                one = wanted[at]
+                (before,) = self._topics.stored([one.topic_name])
+                checked[at] = before, self._checked_entry(one)
                 if number % STEP_ENTRIES == 0:
                     yield
 
-        await soon(self._slices, connection, check())
-        names = [one.topic_name for one in wanted]
-        now = self._topics.stored(names)
-        for at, (before, other) in enumerate(zip(known, now, strict=True)):
-            if before is not other:
-                # It was changed while others were checked.
-                checked[at], known[at] = self._checked_entry(wanted[at]), other
-        pairs = zip(known, checked, strict=True)
-        changed = [(before, each) for before, each in pairs if each is not None]
+        places: Sequence[int] = range(len(entries))
+        for _ in range(MAX_ROUNDS):
+            await soon(self._slices, connection, check(places))
+            names = [one.topic_name for one in wanted]
+            # Some may have been changed while others were checked.
+            now = enumerate(self._topics.stored(names))
+            places = [at for at, other in now if checked[at][0] is not other]
+            if not places:
+                break
+        else:
+            raise SystemBusy(
+                f"{len(places)} of these topics are changed all the time: ask again "
+                "later"
+            )
+        changed = [
+            (before, config)
+            for before, config in map(checked.__getitem__, range(len(wanted)))
+            if config is not None
+        ]
         if not changed:
             await self._topics.kept(*names)
             return response_to(request)
@@ -269,7 +284,7 @@ class TopicAdmin:
         config = self._checked(attrs.evolve(wanted, attributes={}), changes)
         if config is not None:
             # Its text, which the file has soon, is made now and not with all others.
-            assert config.member
+            _ = config.member
         return config
 
     def _checked(
@@ -541,7 +556,7 @@ def read_rows(
         for item in items:
             since += 1
             # Its text, which the file has soon, is made now and not with all others.
-            assert item.text
+            _ = item.text
             if since % STEP_ENTRIES == 0:
                 yield
 
