@@ -8,12 +8,14 @@ connections, and what does not fit is refused.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, Final, TypeVar, final
 
 from twisted.internet.defer import Deferred
 
 from rocketbroker.errors import SystemBusy
+from rocketbroker.remoting.interfaces import ISlices
+from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.command import Command
 
 T = TypeVar("T")
@@ -32,9 +34,10 @@ class LongRequests:
     @ivar refused: how many were refused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, slices: ISlices) -> None:
         self.held = 0
         self.refused = 0
+        self._slices = slices
 
     def begin(
         self, request: Command, work: Coroutine[Deferred[Any], Any, T]
@@ -55,6 +58,11 @@ class LongRequests:
             )
         self.held += size
         return Deferred.fromCoroutine(work).addBoth(self._ended, size)
+
+    def go_on(self, owner: object, work: Iterator[None]) -> Deferred[None]:
+        """Do what is left of a request that has had its effect, however long that
+        waits: its answer is to say so."""
+        return soon(self._slices, owner, work)
 
     def _ended(self, result: T, size: int) -> T:
         self.held -= size

@@ -90,7 +90,7 @@ class Parts:
         self.address = f"{settings.broker.broker_ip1}:{port}"
         self.store = env.store
         self.slices = env.slices
-        self.long_requests = LongRequests()
+        self.long_requests = LongRequests(self.slices)
         self._environment = env
         self.services = Services(env.clock, settings, env.wall_ms)
         self.files: list[JsonTable] = []

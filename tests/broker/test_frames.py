@@ -8,7 +8,6 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.topic_admin import MAX_ROUNDS
 from rocketbroker.broker.json_bodies import (
     ENTRY_BYTES,
     ENTRY_OBJECTS,

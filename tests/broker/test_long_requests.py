@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.long_requests import MAX_HELD, LongRequests
 from rocketbroker.errors import SystemBusy
+from rocketbroker.remoting.slices import Slices
 from rocketbroker.wire.command import Command
 
 
@@ -15,7 +17,7 @@ class LongRequestTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """None is worked on."""
-        self.requests = LongRequests()
+        self.requests = LongRequests(Slices(Clock()))
         self.ends: list[Deferred[None]] = []
 
     def begin(self, size: int) -> Deferred[int]:

@@ -155,7 +155,7 @@ class GroupAdmin:
         await soon(self._slices, connection, check())
         known = [self._groups.config(config.group_name) for config in configs]
         self._groups.put(configs)
-        await soon(self._slices, connection, self._lines(connection, known, configs))
+        await self._long.go_on(connection, self._lines(connection, known, configs))
         await self._groups.kept()
 
     def _lines(

@@ -189,9 +189,10 @@ class ResetOffset:
                 if number % STEP_QUEUES == 0:
                     yield
 
+        # Last of all: a step that waits too long is refused.
+        table = await self._table(connection, queues, found)
         await soon(self._slices, connection, reset())
         self._log_change(connection, header, queues, found)
-        table = await self._table(connection, queues, found)
         return with_body(request, {"offsetTable": table})
 
     def _by_time(self, queue: IQueue, ms: int) -> int:

@@ -274,7 +274,7 @@ class TopicAdmin:
         configs = [config for _, config in changed]
         self._topics.put(configs)
         lines = self._lines(connection, [before for before, _ in changed], configs)
-        await soon(self._slices, connection, lines)
+        await self._long.go_on(connection, lines)
         await self._settled(configs)
         return response_to(request)
 

@@ -36,10 +36,11 @@ class QueueLockTests(SynchronousTestCase):
     def make(self, strict: bool = False, replicas: int = 1) -> None:
         """A broker with these settings."""
         self.clock = Clock()
+        slices = Slices(self.clock)
         self.locks = QueueLocks(
             self.clock.seconds,
-            Slices(self.clock),
-            LongRequests(),
+            slices,
+            LongRequests(slices),
             settings_of(
                 StoreOptions(total_replicas=replicas),
                 BrokerOptions(lock_in_strict_mode=strict),
