@@ -402,6 +402,8 @@ class MappingTests(FrameCase):
         self.ask(513, mapped(MOST))
         (detail,) = self.rig.broker.mappings.details.values()
         self.assertEqual(dumps(detail.written()), dumps(detail.to_json()))
+        info = detail.info
+        self.assertEqual(dumps(info.written()), dumps(info.to_json()))
         answer = self.rig.ask(351, {"topic": "S", "lo": "true"})
         value: Any = loads(answer.body)
         self.assertEqual(len(value["mappingDetail"]["hostedQueues"]), MOST)

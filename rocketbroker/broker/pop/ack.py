@@ -75,6 +75,9 @@ from rocketbroker.wire.headers.pull import AckMessageRequestHeader
 #: a filtered read may be far apart.
 MAX_BIT_BYTES: Final = 1 << 16
 
+#: So many bytes of bits take as long to be read as an acknowledgement without them.
+BIT_BYTES: Final = 4096
+
 #: How many messages are acknowledged in one step: half a millisecond.
 STEP_MESSAGES: Final = 32
 
@@ -414,9 +417,13 @@ def read_acks(entries: list[object], acks: list[BatchedAck]) -> Iterator[None]:
 
     @param acks: gets it.
     """
-    for number, entry in enumerate(entries, 1):
-        acks.append(read(BatchedAck.from_json, entry))
-        if number % STEP_ENTRIES == 0:
+    since = 0
+    for entry in entries:
+        ack = read(BatchedAck.from_json, entry)
+        acks.append(ack)
+        since += 1 + len(ack.bits) // BIT_BYTES
+        if since >= STEP_ENTRIES:
+            since = 0
             yield
 
 

@@ -58,9 +58,23 @@ class TopicQueueMappingInfo:
 
     def to_json(self) -> dict[str, object]:
         """The JSON form."""
+        return self._with_ids(self.curr_id_map)
+
+    def written(self) -> dict[str, object]:
+        """The same for L{rocketbroker.wire.emitting.dumps}: its queues, of which there
+        may be thousands, are text that is made once."""
+        return self._with_ids(self._ids)
+
+    @cached_property
+    def _ids(self) -> Written:
+        ids = sorted(self.curr_id_map.items())
+        pieces = [f"{number}:{queue_id}" for number, queue_id in ids]
+        return Written(["{", ",".join(pieces), "}"])
+
+    def _with_ids(self, ids: object) -> dict[str, object]:
         return {
             "bname": self.bname,
-            "currIdMap": self.curr_id_map,
+            "currIdMap": ids,
             "dirty": self.dirty,
             "epoch": self.epoch,
             "scope": self.scope,

@@ -208,7 +208,9 @@ def plain_body(
                 "mappingDataVersion": DataVersion(),
                 "topicConfigTable": joined([config.member for config in configs]),
                 "topicQueueMappingDetailMap": {},
-                "topicQueueMappingInfoMap": infos or {},
+                "topicQueueMappingInfoMap": {
+                    name: info.written() for name, info in (infos or {}).items()
+                },
             },
         }
     )
