@@ -21,10 +21,12 @@ T = TypeVar("T")
 #: longest form within twenty milliseconds.
 MAX_BODY: Final = 1 << 16
 
-#: What the body of a list may have for each entry that its request may have. Java
-#: writes some 400 bytes and five objects and arrays for a group, and less for others.
+#: What the body of a list may have for each entry that its request may have: bytes, of
+#: which Java writes some 400 for a group and fewer for others, and objects and arrays,
+#: of which most entries have two at most, and groups many.
 ENTRY_BYTES: Final = 512
-ENTRY_OBJECTS: Final = 10
+ENTRY_OBJECTS: Final = 3
+GROUP_OBJECTS: Final = 10
 
 #: How many entries are dealt with in one step: half a millisecond.
 STEP_ENTRIES: Final = 16
@@ -34,24 +36,32 @@ STEP_ENTRIES: Final = 16
 MAX_VALUES: Final = 4096
 
 
-def decoded(request: Command, from_json: Callable[[object], T]) -> T:
+def decoded(
+    request: Command,
+    from_json: Callable[[object], T],
+    lenient: int = MAX_LENIENT_BODY,
+) -> T:
     """The value in the body of a request.
 
     @param from_json: raises RemoteProtocolError for a value of another form.
+    @param lenient: how many bytes it may have if it is not strict JSON.
     @raise SystemFailure: there is no body, or not this one; the remark says why.
     """
     if not request.body:
         raise SystemFailure("the request has no body")
     try:
-        return from_json(loads(request.body, MAX_LENIENT_BODY))
+        return from_json(loads(request.body, lenient))
     except RemoteProtocolError as error:
         raise SystemFailure(f"the body cannot be read: {error}") from error
 
 
-def check_size(request: Command, entries: int = 1) -> None:
+def check_size(
+    request: Command, entries: int = 1, objects: int = ENTRY_OBJECTS
+) -> None:
     """Refuse a body that takes too long to be read.
 
-    @param entries: how many the request may have.
+    @param entries: how many the request may have: rocketbrokerMaxRequestEntries.
+    @param objects: how many objects and arrays for each.
     @raise SystemFailure: it has too many bytes, or objects and arrays.
     """
     body = request.body
@@ -60,32 +70,42 @@ def check_size(request: Command, entries: int = 1) -> None:
         raise SystemFailure(
             f"a body of {len(body)} bytes, at most {most}: ask for less at once"
         )
-    objects, most = body.count(b"{") + body.count(b"["), most // ENTRY_BYTES
-    if objects > ENTRY_OBJECTS * most:
+    count, most = body.count(b"{") + body.count(b"["), most // ENTRY_BYTES * objects
+    if count > most:
         raise SystemFailure(
-            f"a body of {objects} objects and arrays, at most {ENTRY_OBJECTS * most}: "
-            "ask for less at once"
+            f"a body of {count} objects and arrays, at most {most} "
+            "(rocketbrokerMaxRequestEntries): ask for less at once"
         )
 
 
-def bounded(request: Command, from_json: Callable[[object], T], entries: int = 1) -> T:
+def bounded(
+    request: Command,
+    from_json: Callable[[object], T],
+    entries: int = 1,
+    objects: int = ENTRY_OBJECTS,
+    lenient: int = MAX_BODY,
+) -> T:
     """L{decoded}, of a body that passes L{check_size}."""
-    check_size(request, entries)
-    return decoded(request, from_json)
+    check_size(request, entries, objects)
+    return decoded(request, from_json, lenient)
 
 
-def entries_of(request: Command, name: str, what: str, most: int) -> list[object]:
+def entries_of(
+    request: Command, name: str, what: str, most: int, objects: int = ENTRY_OBJECTS
+) -> list[object]:
     """The list in the body of a request, its entries as they were read.
 
     @param name: of the member that holds it.
     @param what: the entries are, for the error.
     @param most: rocketbrokerMaxRequestEntries.
+    @param objects: how many objects and arrays each may have.
     @raise SystemFailure: there is no such list, or it is longer.
     """
     entries = bounded(
         request,
         lambda value: Fields(value, f"a list of {what}").items(name),
         most,
+        objects,
     )
     check_count(len(entries), what, most)
     return [entry for entry in entries if entry is not None]

@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.json_bodies import (
     ENTRY_BYTES,
     ENTRY_OBJECTS,
+    GROUP_OBJECTS,
     MAX_BODY,
     MAX_VALUES,
     STEP_ENTRIES,
@@ -260,8 +261,9 @@ class BoundTests(FrameCase):
     def test_longBodiesAreNotRead(self) -> None:
         """A body of too many bytes, or objects, is refused before it is read."""
         most = max(MAX_BODY, ENTRY_BYTES * MOST)
-        objects = ENTRY_OBJECTS * (most // ENTRY_BYTES) + 1
         for code in LISTS:
+            each = GROUP_OBJECTS if code == 225 else ENTRY_OBJECTS
+            objects = each * (most // ENTRY_BYTES) + 1
             for body, word in (
                 (b" " * (most + 1), "bytes"),
                 (b"[" * objects, "objects"),

@@ -18,9 +18,9 @@ from rocketbroker.broker.clients.consumers import ConsumerGroup, ConsumerRegistr
 from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.json_bodies import (
+    GROUP_OBJECTS,
     STEP_ENTRIES,
-    check_size,
-    decoded,
+    bounded,
     entries_of,
     read,
     with_body,
@@ -121,8 +121,7 @@ class GroupAdmin:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 200: make or change a group."""
-        check_size(request)
-        config = decoded(request, lambda value: value)
+        config = bounded(request, lambda value: value, objects=GROUP_OBJECTS)
         stored = Deferred.fromCoroutine(self._store(connection, [config]))
         return stored.addCallback(lambda _: response_to(request))
 
@@ -134,7 +133,7 @@ class GroupAdmin:
 
     async def _create_all(self, connection: IConnection, request: Command) -> Command:
         most = self._options.rocketbroker_max_request_entries
-        entries = entries_of(request, "groupConfigList", "groups", most)
+        entries = entries_of(request, "groupConfigList", "groups", most, GROUP_OBJECTS)
         await self._store(connection, entries)
         return response_to(request)
 

@@ -66,6 +66,7 @@ from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig, TopicConfigAndQueueMapping
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.fastjson import MAX_LENIENT_BODY
 from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.headers.admin import (
     CreateTopicRequestHeader,
@@ -182,7 +183,8 @@ class TopicAdmin:
         """Read and check queue by queue, and then take all of them at once."""
         header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
         most = self._options.rocketbroker_max_request_entries
-        detail, rows = bounded(request, mapping_of, most)
+        # Java writes the numbers of queues without quotes.
+        detail, rows = bounded(request, mapping_of, most, lenient=MAX_LENIENT_BODY)
         check_count(sum(map(_length, rows.values())), "queues of a mapping", most)
         if detail.topic != header.topic:
             raise InvalidParameter(
