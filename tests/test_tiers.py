@@ -68,6 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "broker": (
         "json_bodies",
+        "long_requests",
         "wait_limits",
         "background_work",
         "waiting_requests",

@@ -31,6 +31,7 @@ Its rooms, each of which imports only those above it in this list:
 
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;
 L{rocketbroker.broker.json_bodies}: JSON bodies, and whose fault a bad one is;
+L{rocketbroker.broker.long_requests}: those with long bodies, done in slices;
 L{rocketbroker.broker.background_work}: work in threads, which a stop waits for;
 L{rocketbroker.broker.wait_limits}: how long requests may wait to be begun;
 L{rocketbroker.broker.waiting_requests}: those that wait for a thread or for slices;
