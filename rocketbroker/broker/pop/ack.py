@@ -289,7 +289,10 @@ class Acknowledging:
         def acknowledge(some: list[BatchedAck]) -> None:
             nonlocal waiting
             for each in some:
-                waiting += self._ack_batched(each, broker_name, stored)
+                # Counted first: what cannot be stored may be told at once.
+                waiting += 1
+                if not self._ack_batched(each, broker_name, stored):
+                    waiting -= 1
 
         def steps() -> Iterator[None]:
             some: list[BatchedAck] = []
