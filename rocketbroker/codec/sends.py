@@ -47,9 +47,12 @@ _MINUS: Final = 0x2D
 _BEGIN: Final = 0x7B22636F  # {"co
 _DE: Final = 0x6465223A  # de":
 _SEND: Final = 0x3331302C  # 310,
-_EXT: Final = 0x65787446  # extF, and ields
+_EXT: Final = 0x65787446  # extF, ield, and s
 _IELD: Final = 0x69656C64
-_OPAQ: Final = 0x6F706171  # opaq
+_S: Final = 0x73
+_OPAQ: Final = 0x6F706171  # opaq, and ue
+_U: Final = 0x75
+_E: Final = 0x65
 _FLAG: Final = 0x666C6167  # flag
 _CODE_KEY: Final = 0x636F6465  # code
 _ESCAPE: Final = 0x5C753030  # \\u00
@@ -218,9 +221,9 @@ class SendReader:
                 return False
             size = at - 1 - key
             at += 1
-            if size == 9 and is_word(data, key, _EXT, _IELD):
+            if size == 9 and _is_fields_key(data, key):
                 at = self._read_fields(data, at, end)
-            elif size == 6 and read_i32_be(data, key) == _OPAQ:
+            elif size == 6 and _is_opaque_key(data, key):
                 at = self._read_number(data, at, end, _SAW_OPAQUE, 10)
                 self._opaque = self._number
             elif size == 4 and read_i32_be(data, key) == _FLAG:
@@ -351,7 +354,8 @@ class SendReader:
             if not is_known or read_i32_be(data, at) != _FALS or data[at + 4] != 0x65:
                 return -1
             at += 5
-        elif letter < 0x20 or letter > 0x7E or letter == BACKSLASH:
+        elif letter < 0x20 or letter > 0x7E or letter in (BACKSLASH, QUOTE):
+            # A quote would be the end of a name without a letter.
             return -1
         else:
             return skip_text(data, at, end)
@@ -493,6 +497,16 @@ class SendReader:
             self._shapes.clear()
         self._shapes[before + middle + behind] = shape
         return shape
+
+
+def _is_fields_key(data: bytes, at: i64) -> bool:
+    """Whether these nine bytes are C{extFields}."""
+    return is_word(data, at, _EXT, _IELD) and data[at + 8] == _S
+
+
+def _is_opaque_key(data: bytes, at: i64) -> bool:
+    """Whether these six bytes are C{opaque}."""
+    return read_i32_be(data, at) == _OPAQ and data[at + 4] == _U and data[at + 5] == _E
 
 
 def _unescaped(text: bytes) -> bytes:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import random
+import re
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any, Final
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+import rocketbroker
+from rocketbroker.broker.send.send_checks import fields_of
 from rocketbroker.codec.scanning import are_plain, skip_plain, skip_text, skip_value
 from rocketbroker.codec.sends import MAX_RUN, MAX_SHAPES, SendReader
-from rocketbroker.wire.hot import NOT_READ, read_send
+from rocketbroker.errors import BrokerError, RemoteProtocolError
+from rocketbroker.wire.frames import decode
+from rocketbroker.wire.hot import NOT_READ, SendHeader, read_send
+from tests.heavy import HEAVY
+from tests.wire.vectors import vectors
+
+#: How many damaged headers all readers are given.
+MUTATIONS: Final = 1_000_000 if HEAVY else 2_000
 
 UNIQUE = "7F0000010001"
 
@@ -85,6 +100,61 @@ def frame_of(header: bytes, body: bytes = b"body") -> bytes:
     """A frame."""
     size = len(header)
     return (size + len(body) + 4).to_bytes(4) + size.to_bytes(4) + header + body
+
+
+#: What a piece of a header is replaced by.
+PIECES: Final = (
+    *(b"", b'"', b'""', b",", b"}", b"{", b":", b"\\", b"\\u0001", b"\\u0002", b"Z"),
+    *(b"0", b"-", b"e", b"null", b"true", b"false", b'"flag":1,', b'"e":"1",'),
+    *(b'"code":11,', b'"extFields":', b'"opaque":1,', b'"UNIQ_KEY\\u0001'),
+)
+
+#: Numbers that a typed decoder takes and RocketMQ does not: 1e3, 170.0.
+LENIENT: Final = re.compile(rb'":"?-?[0-9]+[.eE]')
+
+
+def real_headers() -> list[bytes]:
+    """The headers of sends that official clients made, and one with all fields."""
+    frames = [
+        one.frame
+        for one in vectors()
+        if one.request_code == 310 and not one.is_answer and one.frame[4] == 0
+    ]
+    return [
+        header_of(),
+        *(one[8 : 8 + int.from_bytes(one[5:8])] for one in frames),
+    ]
+
+
+def mutations(headers: list[bytes], count: int, seed: int) -> Iterator[bytes]:
+    """So many headers of sends, each damaged in one to three places."""
+    chance = random.Random(seed)
+    start = len(b'{"code":310,')
+    for _ in range(count):
+        header = bytearray(chance.choice(headers))
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(start, max(len(header), start + 1))
+            kind = chance.random()
+            if kind < 0.5:
+                put = chance.choice(PIECES)
+            elif kind < 0.8:
+                put = chance.randbytes(1)
+            else:
+                copied = chance.randrange(len(header))
+                put = bytes(header[copied : copied + chance.randint(1, 20)])
+            header[at : at + chance.randint(0, 3)] = put
+        yield bytes(header)
+
+
+def interpreted_reader() -> Any:
+    """L{SendReader} from its source, also where the compiled one runs."""
+    path = Path(rocketbroker.__file__).parent / "codec" / "sends.py"
+    loader = SourceFileLoader("interpreted_sends", str(path))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module.SendReader
 
 
 class SendReaderTests(SynchronousTestCase):
@@ -261,6 +331,104 @@ class SendReaderTests(SynchronousTestCase):
         self.assertEqual(draft.properties.decode(), stored)
         key = draft.context[2].decode()
         self.assertIn(f"\x02UNIQ_KEY\x01{key}\x02", f"\x02{stored}")
+
+
+class AgreementTests(SynchronousTestCase):
+    """The readers of a send agree: the compiled one, its interpreted form, the typed
+    decoder of the hot way, and the decoder that takes all that fastjson takes."""
+
+    def setUp(self) -> None:
+        """Readers that know the queues of all real headers."""
+        self.headers = real_headers()
+        self.readers = [SendReader(self.examine), interpreted_reader()(self.examine)]
+        for reader in self.readers:
+            reader.configure(b"", True)
+            for header in self.headers:
+                fields = read_send(header).extFields
+                reader.approve(fields.b, fields.e, (fields.b, fields.e), "counters")
+
+    @staticmethod
+    def examine(own: str) -> tuple[int, bool] | None:
+        """All properties are ordinary."""
+        return 5, False
+
+    def drafts_of(self, header: bytes) -> list[tuple[Any, ...] | None]:
+        """What each reader makes of a header: its draft's fields, or nothing."""
+        found: list[tuple[Any, ...] | None] = []
+        for reader in self.readers:
+            drafts: list[Any] = []
+            frame = frame_of(header)
+            end = reader.take(Peer, drafts, frame, 0, 1 << 20, 10)
+            self.assertEqual(end, len(frame) if drafts else 0, header)
+            found.append(None)
+            for one in drafts:
+                to, opaque = one.context[:2]
+                numbers = one.sys_flag, one.born_ms, one.flag, one.reconsume_times
+                found[-1] = (*one.queue, *numbers, one.properties, to is None, opaque)
+        return found
+
+    @staticmethod
+    def typed(header: bytes) -> SendHeader | None:
+        """What the hot way reads."""
+        try:
+            return read_send(header)
+        except NOT_READ:
+            return None
+
+    def check(self, header: bytes) -> bool:
+        """Compare what the readers make of one header; whether it is a draft."""
+        draft, interpreted = self.drafts_of(header)
+        self.assertEqual(draft, interpreted, header)
+        read = self.typed(header)
+        if read is None:
+            self.assertIsNone(draft, header)
+            return False
+        fields = read.extFields
+        if draft is not None:
+            stored = fields.i if fields.i.endswith("\x02") else fields.i + "\x02"
+            numbers = fields.e, fields.f, fields.g, fields.h, fields.j
+            expected = (fields.b, *numbers, stored.encode(), bool(read.flag & 2))
+            self.assertEqual(draft, (*expected, read.opaque), header)
+            self.assertEqual((read.flag & 1, fields.m), (0, False), header)
+        try:
+            command = decode(len(header).to_bytes(4) + header)
+            if command.code == 310:
+                general = fields_of(command), command.opaque, command.flag
+                self.assertEqual((fields, read.opaque, read.flag), general, header)
+        except RemoteProtocolError as error:
+            # The hot ways do not look at what nobody needs.
+            self.assertRegex(str(error), "^(version|language|code|a number|a lang)")
+        except BrokerError as error:
+            if not str(error).startswith("l is not a number"):
+                self.assertRegex(header, LENIENT)
+        return draft is not None
+
+    def test_realHeadersAreTaken(self) -> None:
+        """All readers take what official clients send."""
+        self.assertGreaterEqual(len(self.headers), 5)
+        for header in self.headers:
+            self.assertTrue(self.check(header), header)
+
+    def test_namesAreComparedWhole(self) -> None:
+        """A name that only begins like a known one is another name."""
+        for old, new in (
+            (b'"extFields"', b'"extFieldZ"'),
+            (b'"extFields"', b'"extFieldss"'),
+            (b'"opaque"', b'"opaqXX"'),
+            (b'"opaque"', b'"opaquX"'),
+            (b'"opaque"', b'"opaqXe"'),
+            (b'"flag"', b'"flaX"'),
+            (b'"b":', b'""":'),
+            (b'"n":', b'""":'),
+            (b'"UNIQ_KEY', b'"UNIQ_KEX'),
+        ):
+            for header in self.headers:
+                self.check(header.replace(old, new))
+
+    def test_damagedHeaders(self) -> None:
+        """They agree on headers of official clients that are damaged anywhere."""
+        taken = sum(map(self.check, mutations(self.headers, MUTATIONS, 31)))
+        self.assertGreater(taken, MUTATIONS // 50)
 
 
 class ScanningTests(SynchronousTestCase):
