@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Protocol, final, runtime_checkable
 
@@ -45,6 +45,9 @@ _WORDS: Final = {None: "null", True: "true", False: "false"}
 #: Beyond these JavaScript cannot count; the standard form writes strings there.
 _MAX_EXACT: Final = (1 << 53) - 1
 
+
+#: So many items of a list or a table are written in a step of L{dumping}.
+STEP_ITEMS: Final = 64
 
 #: Writes plain values as fast as they can be; not always in the library's form.
 _PLAIN: Final = msgspec.json.Encoder(order="sorted")
@@ -123,6 +126,24 @@ def dumps_standard(value: object) -> bytes:
     return _bytes(_text(value, True, MAX_DEPTH))
 
 
+def dumping(value: object, standard: bool = False) -> Generator[None, None, bytes]:
+    """The same text as that of L{dumps}, or of L{dumps_standard}, a step for each
+    L{STEP_ITEMS} items of long lists and tables in it.
+
+    What a C{to_json} gives is taken as a whole, but for the value's own.
+
+    @raise LocalProtocolError: no such value can be written.
+    """
+    emitter = _Emitter(standard)
+    parts = []
+    for _ in emitter.steps(value, MAX_DEPTH):
+        parts.append(_bytes("".join(emitter.pieces)))
+        emitter.pieces.clear()
+        yield
+    parts.append(_bytes("".join(emitter.pieces)))
+    return b"".join(parts)
+
+
 def quoted(text: str) -> str:
     """A string with its quotes, in the library's own form."""
     if _SPECIAL.search(text) is None:
@@ -198,6 +219,30 @@ class _Emitter:
         else:
             self._nested(value, room)
 
+    def steps(self, value: object, room: int) -> Iterator[None]:
+        """Add a value in steps."""
+        if isinstance(value, Emitted):
+            value = value.to_json()
+        if not isinstance(value, dict | list) or room == 0:
+            self.emit(value, room)
+            return
+        pairs: Iterable[tuple[str, object]] = (("", item) for item in value)
+        before, end = "[]"
+        if isinstance(value, dict):
+            pairs = self._pairs(value, room - 1)
+            before, end = "{}"
+        number = 0
+        for number, (text, item) in enumerate(pairs, 1):
+            self.pieces.append(f"{before}{text}")
+            before = ","
+            if isinstance(item, dict | list):
+                yield from self.steps(item, room - 1)
+            else:
+                self.emit(item, room - 1)
+            if number % STEP_ITEMS == 0:
+                yield
+        self.pieces.append(end if number else f"{before}{end}")
+
     def _nested(self, value: object, room: int) -> None:
         """Add what holds other values."""
         if isinstance(value, ObjectKey):
@@ -225,7 +270,19 @@ class _Emitter:
             raise LocalProtocolError(f"JSON has no {type(value).__name__}")
 
     def _object(self, members: Mapping[object, object], room: int) -> None:
-        """Add an object with its members sorted: numbers first, in their order."""
+        """Add an object with its members sorted."""
+        before = "{"
+        for text, value in self._pairs(members, room):
+            self.pieces.append(f"{before}{text}")
+            self.emit(value, room)
+            before = ","
+        self.pieces.append("{}" if before == "{" else "}")
+
+    def _pairs(
+        self, members: Mapping[object, object], room: int
+    ) -> Iterator[tuple[str, object]]:
+        """The members sorted, numbers first, in their order; each with its key and a
+        colon."""
         quote, standard = self._quote, self._standard
         pairs: list[tuple[tuple[int, int, str], str, object]] = []
         for key, value in members.items():
@@ -240,12 +297,7 @@ class _Emitter:
                 text = _text(key, standard, room)
                 pairs.append(((2, 0, text), quote(text) if standard else text, value))
         pairs.sort(key=lambda pair: pair[0])
-        before = "{"
-        for _, text, value in pairs:
-            self.pieces.append(f"{before}{text}:")
-            self.emit(value, room)
-            before = ","
-        self.pieces.append("}" if pairs else "{}")
+        return ((f"{text}:", value) for _, text, value in pairs)
 
 
 def java_double(value: float) -> str:

@@ -9,7 +9,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import LocalProtocolError
 from rocketbroker.wire.bodies.queues import MessageQueue
+from rocketbroker.wire.bodies.topics import TopicList
 from rocketbroker.wire.emitting import (
+    STEP_ITEMS,
+    dumping,
     dumps,
     dumps_standard,
     java_double,
@@ -197,3 +200,42 @@ class DoubleTests(SynchronousTestCase):
         """What is no number is null."""
         for value in (float("nan"), float("inf"), float("-inf")):
             self.assertEqual(java_double(value), "null")
+
+
+class StepsTests(SynchronousTestCase):
+    """The same texts in steps."""
+
+    def test_textIsTheSame(self) -> None:
+        """Whatever a value has, its text is that of one go, in both forms."""
+        many = {f"k{number}": [number] * 3 for number in range(3 * STEP_ITEMS)}
+        for value in (
+            TopicList(topic_list=list(many), broker_addr="\u00fc"),
+            {"b": many, "a": list(many), "c": None, 2: 1, QUEUE: (1, 2)},
+            [[list(range(200))] * 70] * 2,
+            {},
+            [],
+            {"a": [], "b": {}},
+            QUEUE,
+            "x",
+            None,
+        ):
+            for standard, whole in ((False, dumps), (True, dumps_standard)):
+                steps = dumping(value, standard)
+                while True:
+                    try:
+                        next(steps)
+                    except StopIteration as end:
+                        self.assertEqual(end.value, whole(value))
+                        break
+
+    def test_stepsAreShort(self) -> None:
+        """There is a step for so many items of a list, however deep it is."""
+        value = {"a": {"b": [1] * (10 * STEP_ITEMS), "c": 1}}
+        self.assertEqual(len(list(dumping(value))), 10)
+
+    def test_tooDeep(self) -> None:
+        """What nests too deep is no text here, either."""
+        value: list[object] = []
+        for _ in range(200):
+            value = [value]
+        self.assertRaises(LocalProtocolError, list, dumping(value))
