@@ -18,6 +18,7 @@ A command's extension fields are a typed header, and its body is a value:
   - L{rocketbroker.wire.fastjson}: RocketMQ's dialect of JSON, read
     (L{rocketbroker.wire.reading}) and written (L{rocketbroker.wire.emitting}).
   - L{rocketbroker.wire.fields}: members of an object as typed values.
+  - L{rocketbroker.wire.steps}: work over long bodies, in steps.
 
 Between a master and its slaves there are no commands:
 

@@ -18,14 +18,15 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Final, Protocol, final, runtime_checkable
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 import msgspec
 
 from rocketbroker.errors import LocalProtocolError
 from rocketbroker.wire.reading import MAX_DEPTH, ObjectKey
+from rocketbroker.wire.steps import Steps
 
 _SPECIAL: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029]')
 _STANDARD_SPECIAL: Final = re.compile('[\x00-\x1f"\\\\/\x7f-\U0010ffff]')
@@ -126,7 +127,7 @@ def dumps_standard(value: object) -> bytes:
     return _bytes(_text(value, True, MAX_DEPTH))
 
 
-def dumping(value: object, standard: bool = False) -> Generator[None, None, bytes]:
+def dumping(value: object, standard: bool = False) -> Steps[bytes]:
     """The same text as that of L{dumps}, or of L{dumps_standard}, a step for each
     L{STEP_ITEMS} items of long lists and tables in it.
 
@@ -283,6 +284,8 @@ class _Emitter:
     ) -> Iterator[tuple[str, object]]:
         """The members sorted, numbers first, in their order; each with its key and a
         colon."""
+        if len(members) > STEP_ITEMS and all(type(key) is str for key in members):
+            return self._named(members)
         quote, standard = self._quote, self._standard
         pairs: list[tuple[tuple[int, int, str], str, object]] = []
         for key, value in members.items():
@@ -298,6 +301,13 @@ class _Emitter:
                 pairs.append(((2, 0, text), quote(text) if standard else text, value))
         pairs.sort(key=lambda pair: pair[0])
         return ((f"{text}:", value) for _, text, value in pairs)
+
+    def _named(self, members: Mapping[Any, object]) -> Iterator[tuple[str, object]]:
+        """The same where all keys are names: what is long is put into order only."""
+        for name in sorted(members):
+            value = members[name]
+            if value is not None:
+                yield f"{self._quote(name)}:", value
 
 
 def java_double(value: float) -> str:

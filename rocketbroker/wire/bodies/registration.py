@@ -8,15 +8,19 @@ The compressed form is one zlib stream (level 9) over::
     int32 length, JSON array of filter servers
     int32 count of mappings, each: int32 length, JSON      (from version 413 on)
 
+Bodies of a hundred thousand topics take a second to read, so that a server reads them
+in steps: L{reading} and L{inflating}.
+
 Shapes: C{docs/facts/namesrv.md} 11.3 and 11.4.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import Struct
-from typing import Final, Self, final
+from typing import Any, Final, Self, TypeVar, final
 
 import attrs
 import msgspec
@@ -27,10 +31,13 @@ from rocketbroker.wire.bodies.topics import (
     DataVersion,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
+    TopicConfigSerializeWrapper,
     WrittenTopic,
 )
 from rocketbroker.wire.emitting import dumps, joined
-from rocketbroker.wire.fields import Fields, Int64, object_of, read_texts
+from rocketbroker.wire.fields import Fields, object_of, read_texts
+from rocketbroker.wire.reading import loads
+from rocketbroker.wire.steps import Steps, finished
 
 #: Since this version a compressed body ends with the mappings of static topics.
 FIRST_WITH_MAPPINGS: Final = 413
@@ -39,60 +46,52 @@ FIRST_WITH_MAPPINGS: Final = 413
 #: topics. zlib can make a thousand bytes of one, and the sender is not known yet.
 MAX_PLAIN_BYTES: Final = 64 * 1024 * 1024
 
+#: The most topics of one broker: so many fit with names of usual length into the
+#: largest body. With shorter ones memory would be taken for millions.
+MAX_TOPICS: Final = 600_000
+
+#: So much of a body is read in a step, in whatever form it is: 15 ms at most. Shorter
+#: ones are read at once.
+STEP_BYTES: Final = 8 * 1024
+
+#: The longest part of a longer body that is read at once: a topic, the mapping of a
+#: static one, or all that stands around the tables of these.
+MAX_PART_BYTES: Final = 32 * 1024
+
+#: So many members of a table are read in a step.
+STEP_MEMBERS: Final = 64
+
+T = TypeVar("T")
+
 _INT32: Final = Struct(">i")
 
+# Possessive (*+), so that there is one way through a text. Of what stands in a table
+# only brackets count: a topic has a table of attributes, a mapping one of queues, and
+# what is not known yet may nest once more.
+_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
+_FLAT: Final = rb"\{(?:[^{}\"]++|%b)*+\}" % _STRING
+_NESTED: Final = rb"\{(?:[^{}\"]++|%b|%b)*+\}" % (_STRING, _FLAT)
+_VALUE: Final = rb"\{(?:[^{}\"]++|%b|%b)*+\}" % (_STRING, _NESTED)
+_MEMBER: Final = rb"\s*+%b\s*+:\s*+%b\s*+" % (_STRING, _VALUE)
+_MEMBERS: Final = re.compile(
+    rb"%b(?:,%b){0,%d}+" % (_MEMBER, _MEMBER, STEP_MEMBERS - 1), re.S
+)
+#: Where a topic that ends with a number may end. If it does not, L{_MEMBERS} knows.
+_LIKELY_END: Final = re.compile(rb'[0-9]\}(?=,"|\})')
+_SPACE: Final = re.compile(rb"\s*+")
 
-class _WrittenVersion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    state_version: Int64
-    timestamp: Int64
-    counter: Int64
+#: Where a table begins. The name's first quote is no escaped one.
+_TABLE: Final = re.compile(
+    rb'(?<!\\)"(topicConfigTable|topicQueueMappingInfoMap)"\s*+:\s*+\{'
+)
+#: What refers to another value, other than a topic's attributes, of which nothing is
+#: used.
+_REFERENCE: Final = re.compile(rb'(?<!"attributes":\{)"\$ref"')
 
 
-class _WrittenTopics(
-    msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True
-):
-    topic_config_table: dict[str, WrittenTopic]
-    data_version: _WrittenVersion
-    mapping_data_version: _WrittenVersion | None = None
-    topic_queue_mapping_info_map: dict[str, None] = {}
-    topic_queue_mapping_detail_map: dict[str, None] = {}
-
-
-class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    filter_server_list: list[str]
-    topic_config_serialize_wrapper: _WrittenTopics
-
-
-_WRITTEN: Final = msgspec.json.Decoder(_Written)
-
-
-@final
-@attrs.frozen
-class PlainRegistration:
-    """A registration in the form that brokers without static topics write.
-
-    Fifty thousand topics are read in a tenth of the time that the general way takes.
-    """
-
-    version: DataVersion
-    topics: dict[str, WrittenTopic]
-    filter_servers: list[str]
-
-    @classmethod
-    def read(cls, body: bytes) -> Self | None:
-        """The registration in a plain body; None if it has another form.
-
-        L{RegisterBrokerBody} then says what it is.
-        """
-        if b"$ref" in body:
-            return None
-        try:
-            written = _WRITTEN.decode(body)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return None
-        wrapper = written.topic_config_serialize_wrapper
-        version = DataVersion(**msgspec.structs.asdict(wrapper.data_version))
-        return cls(version, wrapper.topic_config_table, written.filter_server_list)
+#: Reads the topics of a table that are written exactly as brokers write them, in a
+#: tenth of the time that the general way takes.
+_WRITTEN_TABLE: Final = msgspec.json.Decoder(dict[str, WrittenTopic])
 
 
 @attrs.frozen(kw_only=True)
@@ -139,7 +138,7 @@ class RegisterBrokerBody:
         }
 
     @classmethod
-    def decode(cls, body: bytes, compressed: bool, version: int) -> Self:
+    def decode(cls, body: bytes, compressed: bool, version: int) -> RegisterBrokerBody:
         """Read a body.
 
         @param compressed: as the header says.
@@ -148,26 +147,7 @@ class RegisterBrokerBody:
         """
         if not compressed:
             return object_of(body, cls.from_json)
-        items = _Items(_inflate(body))
-        data_version = object_of(items.item(), DataVersion.from_json)
-        configs = {}
-        for _ in range(items.count()):
-            config = TopicConfig.from_line(str(items.item(), "utf-8", "replace"))
-            configs[config.topic_name] = config
-        filter_servers = object_of(items.item(), read_texts)
-        infos = {}
-        if version >= FIRST_WITH_MAPPINGS:
-            for _ in range(items.count()):
-                info = object_of(items.item(), TopicQueueMappingInfo.from_json)
-                infos[info.topic or ""] = info
-        wrapper = TopicConfigAndMappingSerializeWrapper(
-            topic_config_table=configs,
-            data_version=data_version,
-            topic_queue_mapping_info_map=infos,
-        )
-        return cls(
-            topic_config_serialize_wrapper=wrapper, filter_server_list=filter_servers
-        )
+        return finished(inflating(body, version))
 
     def encode(self, compressed: bool = False) -> bytes:
         """The body; the header must say whether it is compressed."""
@@ -220,46 +200,285 @@ def _packed(data: bytes) -> tuple[bytes, bytes]:
     return _INT32.pack(len(data)), data
 
 
-def _inflate(body: bytes) -> bytes:
-    """The plain bytes of a zlib stream."""
-    stream = zlib.decompressobj()
-    try:
-        plain = stream.decompress(body, MAX_PLAIN_BYTES)
-    except zlib.error as e:
-        raise RemoteProtocolError(f"a registration that is not zlib: {e}") from e
-    if stream.unconsumed_tail:
-        raise RemoteProtocolError(
-            f"a registration of more than {MAX_PLAIN_BYTES} bytes"
+# Reading in steps.
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Contents:
+    """What is read of a registration.
+
+    @ivar topics: by name.
+    @ivar mappings: the shares of static topics, by topic.
+    @ivar filter_servers: None leaves the known ones unchanged.
+    """
+
+    data_version: DataVersion
+    topics: Mapping[str, TopicConfig | WrittenTopic]
+    mappings: Mapping[str, TopicQueueMappingInfo] = attrs.Factory(dict)
+    filter_servers: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, body: RegisterBrokerBody) -> Self:
+        """All of a body."""
+        wrapper = body.topic_config_serialize_wrapper
+        return cls(
+            data_version=wrapper.data_version,
+            topics=wrapper.topic_config_table,
+            mappings=wrapper.topic_queue_mapping_info_map,
+            filter_servers=body.filter_server_list,
         )
-    return plain
+
+
+def reading(body: bytes, only_topics: bool = False) -> Steps[Contents]:
+    """Read a plain body.
+
+    Its tables are cut into members, of which some are read in each step.
+
+    @param only_topics: it is that of a broker before version 37.
+    @raise RemoteProtocolError: it is no such thing, or a part of it is too long.
+    """
+    rest, tables = body, list[dict[str, Any]]()
+    if len(body) > STEP_BYTES:
+        rest, tables = yield from _without_tables(body)
+    value = loads(rest)
+    wrapper = value
+    if not only_topics and isinstance(value, dict):
+        wrapper = value.get("topicConfigSerializeWrapper")
+    cut: dict[str, dict[str, Any]] = {}
+    if isinstance(wrapper, dict):
+        for name in ("topicConfigTable", "topicQueueMappingInfoMap"):
+            place = wrapper.get(name)
+            if type(place) is int and 0 <= place < len(tables):
+                cut[name] = tables[place]
+                wrapper[name] = None
+    if only_topics:
+        old = TopicConfigSerializeWrapper.from_json(value)
+        return Contents(
+            data_version=old.data_version,
+            topics=cut.get("topicConfigTable", old.topic_config_table),
+        )
+    contents = Contents.of(RegisterBrokerBody.from_json(value))
+    null = isinstance(value, dict) and value.get("filterServerList", ()) is None
+    return attrs.evolve(
+        contents,
+        topics=cut.get("topicConfigTable", contents.topics),
+        mappings=cut.get("topicQueueMappingInfoMap", contents.mappings),
+        filter_servers=None if null else contents.filter_servers,
+    )
+
+
+def _without_tables(body: bytes) -> Steps[tuple[bytes, list[dict[str, Any]]]]:
+    """Read the tables of a body.
+
+    @return: the body with a number in the place of each table, and the tables.
+    """
+    tables: list[dict[str, Any]] = []
+    pieces: list[bytes] = []
+    around = at = 0
+    while found := _TABLE.search(body, at, at + MAX_PART_BYTES):
+        pieces += body[at : found.end() - 1], b"%d" % len(tables)
+        around += found.end() - at
+        if around > MAX_PART_BYTES:
+            break
+        table: dict[str, Any] = {}
+        read = _read_topics if found[1] == b"topicConfigTable" else _read_mappings
+        at = _skip_space(body, found.end())
+        is_over = body[at : at + 1] == b"}"
+        while not is_over:
+            at = read(body, at, table)
+            if len(table) > MAX_TOPICS:
+                raise _too_many(len(table))
+            is_over = body[at : at + 1] == b"}"
+            if not is_over and body[at : at + 1] != b",":
+                raise RemoteProtocolError(f"a registration has no comma at {at}")
+            if not is_over:
+                at += 1
+            yield
+        at += 1
+        tables.append(table)
+    around += len(body) - at
+    if around > MAX_PART_BYTES:
+        raise RemoteProtocolError(
+            f"a registration of {len(body)} bytes has {around} beside its topics, the "
+            f"most is {MAX_PART_BYTES}"
+        )
+    return b"".join([*pieces, body[at:]]), tables
+
+
+def _skip_space(body: bytes, at: int) -> int:
+    found = _SPACE.match(body, at, at + MAX_PART_BYTES)
+    assert found is not None, "matches anything"
+    return found.end()
+
+
+def _read_topics(body: bytes, at: int, table: dict[str, Any]) -> int:
+    """Read some topics into a table; the place behind them."""
+    near = at + STEP_BYTES
+    likely = _LIKELY_END.search(body, near, near + MAX_PART_BYTES)
+    if likely is not None:
+        try:
+            table.update(_WRITTEN_TABLE.decode(b"{%b}" % body[at : likely.end()]))
+            return likely.end()
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            pass
+    text, end = _members(body, at)
+    try:
+        table.update(_WRITTEN_TABLE.decode(text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        table.update(_leniently(text, TopicConfig.from_json))
+    return end
+
+
+def _read_mappings(body: bytes, at: int, table: dict[str, Any]) -> int:
+    """The same with mappings."""
+    text, end = _members(body, at)
+    table.update(_leniently(text, TopicQueueMappingInfo.from_json))
+    return end
+
+
+def _members(body: bytes, at: int) -> tuple[bytes, int]:
+    """Some members of a table, as the text of one; the place behind them."""
+    found = _MEMBERS.match(body, at, at + STEP_BYTES)
+    if found is None:
+        found = _MEMBERS.match(body, at, at + MAX_PART_BYTES)
+    if found is None:
+        raise RemoteProtocolError(
+            f"a registration of {len(body)} bytes has a part at {at} that is no topic, "
+            f"or longer than {MAX_PART_BYTES} bytes"
+        )
+    return b"{%b}" % found[0], found.end()
+
+
+def _leniently(text: bytes, read: Callable[[object], T]) -> dict[str, T]:
+    """A few members in any form that RocketMQ reads."""
+    if _REFERENCE.search(text):
+        raise RemoteProtocolError("a registration refers to one of its parts")
+    return Fields({"table": loads(text)}, "a registration").table("table", read)
+
+
+def inflating(body: bytes, version: int) -> Steps[RegisterBrokerBody]:
+    """Read a compressed body.
+
+    @param version: the sender's, of the command.
+    @raise RemoteProtocolError: it is no such thing, or a part of it is too long.
+    """
+    items = _Items(body)
+    data_version = object_of(items.item(), DataVersion.from_json)
+    configs = {}
+    for _ in range(items.count()):
+        config = TopicConfig.from_line(str(items.item(), "utf-8", "replace"))
+        configs[config.topic_name] = config
+        if items.is_step():
+            yield
+    filter_servers = object_of(items.item(), read_texts)
+    infos = {}
+    if version >= FIRST_WITH_MAPPINGS:
+        for _ in range(items.count()):
+            info = object_of(items.item(), TopicQueueMappingInfo.from_json)
+            infos[info.topic or ""] = info
+            if items.is_step():
+                yield
+    wrapper = TopicConfigAndMappingSerializeWrapper(
+        topic_config_table=configs,
+        data_version=data_version,
+        topic_queue_mapping_info_map=infos,
+    )
+    return RegisterBrokerBody(
+        topic_config_serialize_wrapper=wrapper, filter_server_list=filter_servers
+    )
+
+
+def _too_many(count: int) -> RemoteProtocolError:
+    return RemoteProtocolError(
+        f"a registration with {count} topics, the most is {MAX_TOPICS}"
+    )
+
+
+def _too_early() -> RemoteProtocolError:
+    return RemoteProtocolError("a registration that ends too early")
 
 
 @final
 class _Items:
-    """Counted and measured pieces of the plain bytes, in order."""
+    """Counted and measured pieces of a zlib stream, in order.
 
-    __slots__ = ("_at", "_data")
+    The stream is inflated as it is read, so that of what nobody asks for nothing is in
+    memory.
+    """
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
+    __slots__ = ("_at", "_body", "_fed", "_plain", "_step", "_stream", "_total")
+
+    def __init__(self, body: bytes) -> None:
+        self._stream = zlib.decompressobj()
+        self._body = body
+        self._fed = self._at = self._total = self._step = 0
+        self._plain = b""
 
     def count(self) -> int:
-        """A number that is not negative."""
-        end = self._at + 4
-        if end > len(self._data):
-            raise RemoteProtocolError("a registration that ends too early")
-        number: int = _INT32.unpack_from(self._data, self._at)[0]
-        if number < 0:
-            raise RemoteProtocolError(f"a registration with {number} of something")
-        self._at = end
+        """How many topics follow.
+
+        @raise RemoteProtocolError: that is no number of topics.
+        """
+        number = self._number()
+        if number > MAX_TOPICS:
+            raise _too_many(number)
         return number
 
     def item(self) -> bytes:
         """A length and so many bytes."""
-        size = self.count()
+        size = self._number()
+        if size > MAX_PART_BYTES:
+            raise RemoteProtocolError(
+                f"a registration has a part of {size} bytes, the most is "
+                f"{MAX_PART_BYTES}"
+            )
+        return self._take(size)
+
+    def is_step(self) -> bool:
+        """Whether so much was taken since the last step that this is the end of one."""
+        taken = self._total - len(self._plain) + self._at
+        if taken - self._step < STEP_BYTES:
+            return False
+        self._step = taken
+        return True
+
+    def _number(self) -> int:
+        number: int = _INT32.unpack(self._take(4))[0]
+        if number < 0:
+            raise RemoteProtocolError(f"a registration with {number} of something")
+        return number
+
+    def _take(self, size: int) -> bytes:
+        """The next bytes."""
+        while len(self._plain) - self._at < size:
+            self._inflate()
         start = self._at
-        if size > len(self._data) - start:
-            raise RemoteProtocolError("a registration that ends too early")
         self._at = start + size
-        return self._data[start : self._at]
+        return self._plain[start : self._at]
+
+    def _inflate(self) -> None:
+        """Get some more bytes, L{STEP_BYTES} at most, from as many of the stream."""
+        stream = self._stream
+        data = stream.unconsumed_tail
+        if not data and not stream.eof:
+            data = self._body[self._fed : self._fed + STEP_BYTES]
+            self._fed += len(data)
+        try:
+            more = b"" if stream.eof else stream.decompress(data, STEP_BYTES)
+        except zlib.error as e:
+            raise RemoteProtocolError(f"a registration that is not zlib: {e}") from e
+        if not more and (stream.eof or not data):
+            raise _too_early()
+        if not more and len(data) == STEP_BYTES:
+            # No compressor makes that of anything.
+            raise RemoteProtocolError(
+                f"a registration of which {STEP_BYTES} bytes mean nothing"
+            )
+        self._plain = self._plain[self._at :] + more
+        self._at = 0
+        self._total += len(more)
+        if self._total > MAX_PLAIN_BYTES:
+            raise RemoteProtocolError(
+                f"a registration of more than {MAX_PLAIN_BYTES} bytes"
+            )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import zlib
+from struct import pack
+from typing import TypeVar
 
 import attrs
 import msgspec
@@ -11,16 +14,26 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.registration import (
+    MAX_PART_BYTES,
     MAX_PLAIN_BYTES,
-    PlainRegistration,
+    MAX_TOPICS,
+    STEP_BYTES,
+    Contents,
     RegisterBrokerBody,
+    inflating,
     plain_body,
+    reading,
 )
 from rocketbroker.wire.bodies.topics import (
     DataVersion,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
+    WrittenTopic,
 )
+from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.steps import Steps, finished
+
+T = TypeVar("T")
 
 CONFIG = TopicConfig(topic_name="T1", read_queue_nums=8, write_queue_nums=8)
 INFO = TopicQueueMappingInfo(
@@ -68,36 +81,6 @@ class RegistrationTests(SynchronousTestCase):
         for some in (configs, configs[:1], []):
             whole = RegisterBrokerBody.of(some, version).encode()
             self.assertEqual(plain_body(some, version), whole)
-
-    def test_quickly(self) -> None:
-        """What brokers without static topics write is read in a quicker way: the same
-        version, topics and filter servers. Anything else is left to the general way."""
-        body = RegisterBrokerBody.of([CONFIG], DataVersion(counter=3))
-        data = attrs.evolve(body, filter_server_list=["f"]).encode()
-        quick = PlainRegistration.read(data)
-        assert quick is not None
-        self.assertEqual(quick.version, DataVersion(counter=3))
-        self.assertEqual(quick.filter_servers, ["f"])
-        (topic,) = quick.topics.values()
-        self.assertEqual(list(quick.topics), ["T1"])
-        self.assertEqual(TopicConfig(**msgspec.structs.asdict(topic)), CONFIG)
-        for other in (
-            BODY.encode(),
-            data.replace(b'["f"]', b"null"),
-            data.replace(b'"perm":6', b'"perm":"6"'),
-            data.replace(b'"perm"', b'"PERM"'),
-            data.replace(b'"attributes":{}', b'"attributes":{"$ref":"$"}'),
-            data.replace(b'"T1":', b"T1:"),
-            data[:-1],
-            b"\xff",
-            b"",
-            b"[" * 100000,
-            data.replace(
-                b'"topicQueueMappingInfoMap":{}', b'"topicQueueMappingInfoMap":{"T":{}}'
-            ),
-        ):
-            self.assertNotEqual(other, data)
-            self.assertIsNone(PlainRegistration.read(other))
 
     def test_oldPlain(self) -> None:
         """Brokers before 5.0 send only topics and their version."""
@@ -162,16 +145,148 @@ class RegistrationTests(SynchronousTestCase):
             with self.assertRaises(RemoteProtocolError):
                 RegisterBrokerBody.decode(zlib.compress(bytes(plain)), True, 479)
 
-    def test_bomb(self) -> None:
-        """What would grow beyond the limit is refused, without the memory for it."""
-        stream = zlib.compressobj(9)
-        pieces = [stream.compress(bytes(1 << 20)) for _ in range(MAX_PLAIN_BYTES >> 20)]
-        pieces += [stream.compress(b"\0"), stream.flush()]
-        with self.assertRaises(RemoteProtocolError) as caught:
-            RegisterBrokerBody.decode(b"".join(pieces), True, 479)
-        self.assertIn(str(MAX_PLAIN_BYTES), str(caught.exception))
-
     def test_noZlib(self) -> None:
         """What is not compressed although it should be is refused."""
         with self.assertRaises(RemoteProtocolError):
             RegisterBrokerBody.decode(b"{}", True, 479)
+
+
+def steps_of(steps: Steps[T]) -> tuple[int, T]:
+    """How many steps there are, and the result."""
+    count = 0
+    while True:
+        count += 1
+        try:
+            next(steps)
+        except StopIteration as end:
+            return count, end.value
+
+
+def as_written(contents: Contents) -> Contents:
+    """The same with all topics in the form that only says what is used."""
+    topics = {}
+    for name, topic in contents.topics.items():
+        if isinstance(topic, WrittenTopic):
+            topic = TopicConfig(**msgspec.structs.asdict(topic))
+        topics[name] = attrs.evolve(topic, attributes={})
+    return attrs.evolve(contents, topics=topics)
+
+
+class LongTests(SynchronousTestCase):
+    """Bodies that are read in steps."""
+
+    def setUp(self) -> None:
+        """A broker with static topics."""
+        configs = [
+            attrs.evolve(
+                CONFIG,
+                topic_name=f"T{number}}}}}",
+                attributes={"+k": '8},"}}\\'} if number % 9 == 0 else {},
+            )
+            for number in range(1000)
+        ]
+        infos = {f"T{n}": attrs.evolve(INFO, topic=f"T{n}") for n in range(300)}
+        body = RegisterBrokerBody.of(configs, DataVersion(counter=3), infos)
+        self.body = attrs.evolve(body, filter_server_list=["f:1"])
+        self.expected = as_written(Contents.of(self.body))
+
+    def read(self, data: bytes, only_topics: bool = False) -> Contents:
+        """What is read in steps of a limited size."""
+        count, contents = steps_of(reading(data, only_topics))
+        self.assertGreater(count, len(data) // (STEP_BYTES + MAX_PART_BYTES))
+        return as_written(contents)
+
+    def refusal(self, steps: Steps[object]) -> str:
+        """Why a body is refused."""
+        return str(self.assertRaises(RemoteProtocolError, finished, steps))
+
+    def test_sameAsShortOnes(self) -> None:
+        """They say what is in them, in any form in which their members are read."""
+        data = self.body.encode()
+        self.assertGreater(len(data), 10 * STEP_BYTES)
+        self.assertEqual(self.read(data), self.expected)
+        for old, new in (
+            (rb'"perm":6', b'"perm":"6"'),
+            (rb'"perm":6', b'"new":{"a":{}},"perm":6'),
+            (rb'"perm":6', b' "perm" : 6 '),
+            (rb'"order":false,', b""),
+            (rb'"attributes":\{\}', b'"attributes":{"$ref":"$.x"}'),
+            (rb'"topicConfigTable":\{', b'"topicConfigTable" : { '),
+            (rb"\},\"T", b'} , "T'),
+            (
+                rb'"topicConfigTable":',
+                b'"topicConfigTable":{"Z":{}},"topicConfigTable":',
+            ),
+        ):
+            other = re.sub(old, lambda _, new=new: new, data)  # type: ignore[misc]
+            self.assertNotEqual(other, data)
+            self.assertEqual(self.read(other), self.expected, new)
+        null = self.read(data.replace(b'["f:1"]', b"null"))
+        self.assertEqual(null, attrs.evolve(self.expected, filter_servers=None))
+
+    def test_onlyTopics(self) -> None:
+        """Before version 37 a body is a table of topics."""
+        data = dumps(self.body.topic_config_serialize_wrapper)
+        contents = self.read(data, only_topics=True)
+        self.assertEqual(contents.topics, self.expected.topics)
+        self.assertEqual(contents.data_version, DataVersion(counter=3))
+
+    def test_namesInStrings(self) -> None:
+        """A table is one only in its place: not in a string, nor elsewhere."""
+        for name in ('x"topicConfigTable":{', "x\\"):
+            other = attrs.evolve(self.body, filter_server_list=[name])
+            contents = self.read(other.encode())
+            self.assertEqual(contents.topics, self.expected.topics)
+            self.assertEqual(contents.filter_servers, [name])
+        data = self.body.encode().replace(
+            b'{"filterServerList"', b'{"a":{"topicConfigTable":{}},"filterServerList"'
+        )
+        self.assertEqual(self.read(data), self.expected)
+
+    def test_cut(self) -> None:
+        """What ends too early is refused."""
+        data = self.body.encode()
+        for end in range(STEP_BYTES + 1, len(data), 997):
+            self.refusal(reading(data[:end]))
+
+    def test_limits(self) -> None:
+        """A long body has no long parts, nor many, and nothing refers to others."""
+        long = b" " * MAX_PART_BYTES
+        data = self.body.encode()
+        for other, reason in (
+            (b"[" * 90 + b"1," * 100000 + b"1" + b"]" * 90, "beside its topics"),
+            (data.replace(b'"perm":6', b'"perm":6' + long, 1), "no topic"),
+            (data.replace(b'"T9}}":{', b'"T9}}":{"a":[{"b":{"c":{}}}],'), "no topic"),
+            (data.replace(b"[", b"[" + long), "beside its topics"),
+            (b'{"topicConfigTable":{},' * 3000, "beside its topics"),
+            (re.sub(rb'"T9}}":[^}]*}[^}]*}', b'"T9":{"$ref":"$"}', data), "refers to"),
+            (data.replace(b'"T9":{', b'"T9":{"$ref":"$",'), "refers to"),
+        ):
+            self.assertNotEqual(other, data)
+            self.assertIn(reason, self.refusal(reading(other)))
+
+    def test_compressed(self) -> None:
+        """Compressed ones are read in steps, too."""
+        data = self.body.encode(compressed=True)
+        count, body = steps_of(inflating(data, 479))
+        self.assertEqual(Contents.of(body), Contents.of(self.body))
+        self.assertGreater(count, len(zlib.decompress(data)) // STEP_BYTES // 2)
+
+    def test_bombs(self) -> None:
+        """What would grow beyond a limit is refused without the memory for it."""
+        head = pack(">i", 2) + b"{}"
+        line = b"T 8 8 6 SINGLE_TAG ".ljust(MAX_PART_BYTES)
+        lines = (pack(">i", len(line)) + line) * (1 << 20 >> 15)
+        whole = zlib.compressobj(9)
+        pieces = [whole.compress(head + pack(">i", MAX_TOPICS))]
+        pieces += [whole.compress(lines) for _ in range(MAX_PLAIN_BYTES >> 20)]
+        pieces.append(whole.flush())
+        empty = zlib.compressobj(9)
+        nothing = empty.compress(b"") + empty.flush(zlib.Z_SYNC_FLUSH)
+        for data, reason in (
+            (b"".join(pieces), str(MAX_PLAIN_BYTES)),
+            (zlib.compress(head + pack(">i", MAX_TOPICS + 1)), str(MAX_TOPICS)),
+            (zlib.compress(pack(">i", MAX_PART_BYTES + 1)), str(MAX_PART_BYTES)),
+            (nothing + b"\0\0\0\xff\xff" * STEP_BYTES, "mean nothing"),
+        ):
+            self.assertIn(reason, self.refusal(inflating(data, 479)))
