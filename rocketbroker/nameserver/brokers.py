@@ -6,27 +6,33 @@ the end of the turn, together with all others of the same turn: a removal looks 
 topic. So, as in RocketMQ, the answer to an unregistration can come before the route is
 gone.
 
-What changes more than L{FEW} topics is done in slices, one work after the other; routes
-are looked up between them. A registration is answered when all its topics are there.
+What takes long, a registration of which not all is L{read at once<is_short>} or what
+changes more than L{FEW} topics, is done in slices, one work after the other, in the
+order in which it came; routes are looked up between them. A registration is answered
+when all its topics are there.
 
 Requests: C{docs/facts/namesrv.md} 10.2 and 10.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from rocketbroker.errors import BrokerError, RemoteProtocolError, SystemFailure
-from rocketbroker.nameserver.incoming import registration
+from rocketbroker.errors import (
+    BrokerError,
+    RemoteProtocolError,
+    SystemBusy,
+    SystemFailure,
+)
+from rocketbroker.nameserver.incoming import is_short, registration
 from rocketbroker.nameserver.keyvalues import (
     ORDER_TOPIC_CONFIG,
     KeyValues,
-    table_body,
 )
 from rocketbroker.nameserver.settings import RunningSettings
 from rocketbroker.remoting.interfaces import (
@@ -35,14 +41,13 @@ from rocketbroker.remoting.interfaces import (
     IResponderTable,
     ISlices,
 )
-from rocketbroker.remoting.slices import only_stopped
+from rocketbroker.remoting.slices import only_stopped, result_of
 from rocketbroker.routing.registration import (
     MinBrokerChange,
-    Registered,
     Registration,
     Unregistration,
 )
-from rocketbroker.routing.table import RouteTable, Steps, finished
+from rocketbroker.routing.table import RouteTable
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
@@ -64,9 +69,9 @@ from rocketbroker.wire.headers.namesrv import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
+from rocketbroker.wire.steps import Steps, finished
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 #: Pairs of brokers with one name and id that the log has named; with one more they are
 #: all forgotten, and named once more.
@@ -74,6 +79,19 @@ MAX_RIVALS: Final = 1024
 
 #: Up to so many topics are changed at once: it takes two milliseconds.
 FEW: Final = 1000
+
+#: How long all bodies of registrations may be together that wait for their turn: those
+#: of sixteen brokers with as many topics as a frame holds. Brokers that are refused
+#: register again with the next period, of half a minute.
+MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
+
+#: So many brokers are removed at once.
+FEW_BROKERS: Final = 64
+
+#: The longest body of 217, which is the route of a topic at a hundred brokers, and of
+#: 322, a data version. RocketMQ's dialect takes 300 ms for each megabyte.
+MAX_ROUTE_BYTES: Final = 32 * 1024
+MAX_VERSION_BYTES: Final = 4 * 1024
 
 #: Sends a request that wants no answer to an address.
 Oneway: TypeAlias = Callable[[str, Command], None]
@@ -114,6 +132,7 @@ class Brokers:
         self._oneway = oneway
         self._slices = slices
         self._working = 0
+        self._waiting_bytes = 0
         self._removals: list[Unregistration] = []
         self._apply_call: IDelayedCall | None = None
         self._watched: set[IConnection] = set()
@@ -144,61 +163,57 @@ class Brokers:
 
     def register_broker(self, connection: IConnection, request: Command) -> Answer:
         """A broker registers itself and its topics (103)."""
-        options = self._settings.options
-        try:
-            new = registration(connection, request)
-        except BrokerError:
+        size = len(request.body)
+        if self._waiting_bytes + size > MAX_WAITING_BYTES:
             self.refused += 1
-            raise
-        drop_missing = options.delete_topic_with_broker_registration
-        steps = self.table.registering(new, self._now_ms(), drop_missing)
-        topics = len(new.topics)
-        if drop_missing:
-            topics += len(self.table.topics)
-        return self._do(
-            steps,
-            topics,
-            lambda result: self._registered(connection, request, new, result),
+            raise SystemBusy(
+                f"Registrations of {self._waiting_bytes} bytes wait already, and the "
+                f"most is {MAX_WAITING_BYTES}; register again later."
+            )
+        drops = self._settings.options.delete_topic_with_broker_registration
+        answer: Answer = self._do(
+            self._registering(connection, request),
+            is_short(request)
+            and self._keyvalues.is_short(ORDER_TOPIC_CONFIG)
+            and not (drops and len(self.table.topics) > FEW),
         )
+        if isinstance(answer, Deferred):
+            self._waiting_bytes += size
+            answer.addBoth(self._was_read, size)
+        return answer
 
-    def _do(
-        self, steps: Steps[T], topics: int, then: Callable[[T], R]
-    ) -> R | Deferred[R]:
-        """Do what changes the table, now or in slices.
+    def _was_read(self, result: T, size: int) -> T:
+        self._waiting_bytes -= size
+        return result
 
-        @param topics: how many topics it looks at.
-        @param then: gets the result.
-        """
-        if topics <= FEW and not self._working:
-            return then(finished(steps))
-        results: list[T] = []
-
-        def work() -> Iterator[None]:
-            results.append((yield from steps))
-
+    def _do(self, steps: Steps[T], is_short: bool) -> T | Deferred[T]:
+        """Do what changes the table, now or in slices."""
+        if is_short and not self._working:
+            return finished(steps)
         self._working += 1
-        done = self._slices.run(self, work()).addBoth(self._worked)
-        return done.addCallback(lambda _: then(results[0]))
+        return result_of(self._slices, self, steps).addBoth(self._worked)
 
     def _worked(self, result: T) -> T:
         self._working -= 1
         return result
 
-    def _registered(
-        self,
-        connection: IConnection,
-        request: Command,
-        new: Registration,
-        result: Registered | None,
-    ) -> Command:
-        """The answer to a registration.
+    def _registering(self, connection: IConnection, request: Command) -> Steps[Command]:
+        """A broker registers, and is answered.
 
-        @raise SystemFailure: it is refused.
+        @raise BrokerError: it is refused.
         """
         options = self._settings.options
-        if result is None:
+        drop_missing = options.delete_topic_with_broker_registration
+        try:
+            new = yield from registration(connection, request)
+            result = yield from self.table.registering(
+                new, self._now_ms(), drop_missing
+            )
+            if result is None:
+                raise SystemFailure("register broker failed")
+        except BrokerError:
             self.refused += 1
-            raise SystemFailure("register broker failed")
+            raise
         self.registered += 1
         if result.rival is not None:
             self._warn_of_rivals(new, result.rival)
@@ -207,15 +222,15 @@ class Brokers:
             connection.on_close(self._closed)
         if result.change is not None and options.notify_min_broker_id_changed:
             self._notify(result.change)
-        ordered = None
+        body = b""
         if options.return_order_topic_config_to_broker:
-            ordered = self._keyvalues.namespace(ORDER_TOPIC_CONFIG)
+            body = yield from self._keyvalues.body(ORDER_TOPIC_CONFIG)
         return response_to(
             request,
             ext=RegisterBrokerResponseHeader(
                 ha_server_addr=result.ha_address, master_addr=result.master_address
             ).to_ext(),
-            body=b"" if ordered is None else table_body(ordered),
+            body=body,
         )
 
     def _warn_of_rivals(self, new: Registration, other: str) -> None:
@@ -240,7 +255,9 @@ class Brokers:
     def query_data_version(self, connection: IConnection, request: Command) -> Command:
         """Whether a broker has changed its topics (322); counts as a heartbeat."""
         header = QueryDataVersionRequestHeader.from_ext(request.ext)
-        theirs = _read(DataVersion.from_json, request.body) if request.body else None
+        theirs = None
+        if request.body:
+            theirs = _read(DataVersion.from_json, request.body, MAX_VERSION_BYTES)
         cluster, address = header.cluster_name, header.broker_addr
         ours = self.table.data_version(cluster, address)
         changed = ours is None or ours != theirs
@@ -273,20 +290,31 @@ class Brokers:
             raise SystemFailure("too many brokers are being unregistered")
         return response_to(request)
 
-    def scan(self) -> None:
+    def scan(self) -> Deferred[None]:
         """Remove brokers that were silent for too long, and close their connections."""
-        for key, channel in self.table.expired(self._now_ms()):
-            leaving = self.table.unregistration(key)
+        scanned = self._slices.run("scan for silent brokers", self._scanning())
+        return scanned.addErrback(only_stopped)
+
+    def _scanning(self) -> Iterator[None]:
+        """One broker in each step."""
+        expired = self.table.expired(self._now_ms())
+        leaving = self.table.unregistrations([key for key, _ in expired])
+        gone = {(one.cluster, one.address): one for one in leaving}
+        for key, channel in expired:
+            if key in gone:
+                if not self.table.is_silent(key, self._now_ms()):
+                    continue
+                if not self._remove(gone[key]):
+                    return
             self.expired += 1
             self._log.warn(
                 "The broker at {address} of cluster {cluster} was silent for too long.",
                 cluster=key[0],
                 address=key[1],
             )
-            if leaving is not None:
-                self._remove(leaving)
             if IConnection.providedBy(channel):
                 IConnection(channel).close()
+            yield
 
     def _closed(self, connection: IConnection) -> None:
         """A connection over which a broker registered is gone."""
@@ -294,8 +322,9 @@ class Brokers:
         key = self.table.of_channel(connection)
         if key is None:
             return
-        leaving = self.table.unregistration(key)
-        if leaving is not None and leaving not in self._removals:
+        for leaving in self.table.unregistrations([key]):
+            if leaving in self._removals:
+                continue
             self.lost += 1
             self._log.warn(
                 "The broker {name} at {address} lost its connection.",
@@ -317,17 +346,18 @@ class Brokers:
     def _apply(self) -> None:
         self._apply_call = None
         leaving, self._removals = self._removals, []
-        steps = self.table.unregistering(leaving)
-        done = self._do(steps, len(self.table.topics), self._removed)
+        few = len(self.table.topics) <= FEW and len(leaving) <= FEW_BROKERS
+        done = self._do(self._removing(leaving), few)
         if done is not None:
             # The table is not kept when the name server stops.
             done.addErrback(only_stopped)
 
-    def _removed(self, changes: list[MinBrokerChange]) -> None:
-        """Brokers have gone."""
-        if self._settings.options.notify_min_broker_id_changed:
-            for change in changes:
+    def _removing(self, leaving: Sequence[Unregistration]) -> Steps[None]:
+        """Brokers go, and others are told."""
+        for change in (yield from self.table.unregistering(leaving)):
+            if self._settings.options.notify_min_broker_id_changed:
                 self._notify(change)
+                yield
 
     def _notify(self, change: MinBrokerChange) -> None:
         """Notify a group that its minimum id has changed (905)."""
@@ -381,7 +411,8 @@ class Brokers:
         @param header: of the answer, by the number of topics.
         """
 
-        def done(count: int) -> Command:
+        def permitted() -> Steps[Command]:
+            count = yield from steps
             self._log.info(
                 "{peer} {action} for {count} topics.",
                 peer=connection.peer,
@@ -390,7 +421,7 @@ class Brokers:
             )
             return response_to(request, ext=header(count).to_ext())
 
-        return self._do(steps, len(self.table.topics), done)
+        return self._do(permitted(), len(self.table.topics) <= FEW)
 
     def delete_topic(self, connection: IConnection, request: Command) -> Command:
         """Delete the routes of a topic (216), or those in one cluster."""
@@ -409,7 +440,7 @@ class Brokers:
         """Add routes of a topic (217)."""
         header = RegisterTopicRequestHeader.from_ext(request.ext)
         if request.body:
-            route = _read(TopicRouteData.from_json, request.body)
+            route = _read(TopicRouteData.from_json, request.body, MAX_ROUTE_BYTES)
             self.table.add_topic(header.topic, route.queue_datas)
             self._log.info(
                 "{peer} added routes of topic {topic!r} for {count} brokers.",
@@ -420,11 +451,14 @@ class Brokers:
         return response_to(request)
 
 
-def _read(read: Callable[[object], T], body: bytes) -> T:
+def _read(read: Callable[[object], T], body: bytes, most: int) -> T:
     """A body as a value.
 
+    @param most: its length at most.
     @raise SystemFailure: it cannot be read.
     """
+    if len(body) > most:
+        raise SystemFailure(f"The body has {len(body)} bytes, the most is {most}.")
     try:
         return object_of(body, read)
     except RemoteProtocolError as error:

@@ -10,24 +10,22 @@ C{docs/facts/namesrv.md} 10.2, 11.3 and 11.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 from zlib import crc32
 
-import attrs
-
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.routing.registration import RegisteredTopic, Registration
-from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
-from rocketbroker.wire.bodies.registration import PlainRegistration, RegisterBrokerBody
-from rocketbroker.wire.bodies.topics import (
-    DataVersion,
-    TopicConfigSerializeWrapper,
+from rocketbroker.routing.registration import Registration
+from rocketbroker.wire.bodies.registration import (
+    STEP_BYTES,
+    Contents,
+    inflating,
+    reading,
 )
+from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import MAX_LENIENT_BODY, loads
 from rocketbroker.wire.headers.namesrv import RegisterBrokerRequestHeader
+from rocketbroker.wire.steps import Steps
 
 #: The first version whose bodies have filter servers.
 WITH_FILTER_SERVERS: Final = 37
@@ -36,63 +34,32 @@ WITH_FILTER_SERVERS: Final = 37
 _NEEDED: Final = ("brokerName", "brokerAddr", "clusterName", "brokerId")
 
 
-@attrs.frozen(kw_only=True)
-class _Contents:
-    """The body.
-
-    @ivar filter_servers: None leaves the known ones unchanged.
-    """
-
-    data_version: DataVersion
-    topics: Mapping[str, RegisteredTopic]
-    mappings: Mapping[str, TopicQueueMappingInfo] = attrs.Factory(dict)
-    filter_servers: Sequence[str] | None = None
-
-    @classmethod
-    def of(
-        cls, body: RegisterBrokerBody, filter_servers: Sequence[str] | None
-    ) -> _Contents:
-        """From the forms since version 37."""
-        wrapper = body.topic_config_serialize_wrapper
-        return cls(
-            data_version=wrapper.data_version,
-            topics=wrapper.topic_config_table,
-            mappings=wrapper.topic_queue_mapping_info_map,
-            filter_servers=filter_servers,
-        )
-
-
-def _contents(request: Command, compressed: bool) -> _Contents:
+def _contents(request: Command, compressed: bool) -> Steps[Contents]:
     """The body, in any of its forms.
 
     @raise RemoteProtocolError: it has none of them.
     """
-    if request.version < WITH_FILTER_SERVERS:
-        old = TopicConfigSerializeWrapper()
-        if request.body:
-            value = loads(request.body, MAX_LENIENT_BODY)
-            old = TopicConfigSerializeWrapper.from_json(value)
-        return _Contents(data_version=old.data_version, topics=old.topic_config_table)
     if not request.body:
-        return _Contents.of(RegisterBrokerBody(), ())
-    if compressed:
-        body = RegisterBrokerBody.decode(request.body, True, request.version)
-        return _Contents.of(body, body.filter_server_list)
-    plain = PlainRegistration.read(request.body)
-    if plain is not None:
-        return _Contents(
-            data_version=plain.version,
-            topics=plain.topics,
-            filter_servers=plain.filter_servers,
+        return Contents(
+            data_version=DataVersion(),
+            topics={},
+            filter_servers=None if request.version < WITH_FILTER_SERVERS else (),
         )
-    value = loads(request.body, MAX_LENIENT_BODY)
-    body = RegisterBrokerBody.from_json(value)
-    null = isinstance(value, dict) and value.get("filterServerList", ()) is None
-    return _Contents.of(body, None if null else body.filter_server_list)
+    if request.version < WITH_FILTER_SERVERS:
+        return (yield from reading(request.body, only_topics=True))
+    if compressed:
+        return Contents.of((yield from inflating(request.body, request.version)))
+    return (yield from reading(request.body))
 
 
-def registration(connection: IConnection, request: Command) -> Registration:
-    """The registration in a request.
+def is_short(request: Command) -> bool:
+    """Whether a registration is read in one step."""
+    compressed = RegisterBrokerRequestHeader.from_ext(request.ext).compressed
+    return len(request.body) <= STEP_BYTES and not compressed
+
+
+def registration(connection: IConnection, request: Command) -> Steps[Registration]:
+    """The registration in a request, read in steps.
 
     @raise SystemFailure: it makes no sense.
     """
@@ -106,7 +73,7 @@ def registration(connection: IConnection, request: Command) -> Registration:
     if header.body_crc32 and header.body_crc32 != crc32(request.body) & 0x7FFFFFFF:
         raise SystemFailure("crc32 not match")
     try:
-        contents = _contents(request, header.compressed)
+        contents = yield from _contents(request, header.compressed)
     except RemoteProtocolError as error:
         raise SystemFailure(f"Failed to decode RegisterBrokerBody: {error}.") from error
     return Registration(

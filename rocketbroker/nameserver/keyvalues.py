@@ -17,6 +17,7 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from rocketbroker.errors import (
     ConfigurationError,
@@ -27,11 +28,17 @@ from rocketbroker.errors import (
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import DAMAGED, JsonFile
 from rocketbroker.nameserver.saving import InThread, Saving
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+)
+from rocketbroker.remoting.slices import done, only_stopped, result_of
 from rocketbroker.wire.bodies.topics import KVTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.fastjson import dumps, loads
+from rocketbroker.wire.emitting import dumping, dumps
 from rocketbroker.wire.headers.namesrv import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
@@ -39,6 +46,8 @@ from rocketbroker.wire.headers.namesrv import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
+from rocketbroker.wire.reading import loads
+from rocketbroker.wire.steps import Steps
 
 #: The namespace whose keys are ordered topics.
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
@@ -47,6 +56,13 @@ ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 #: frame of 16 MiB, and a character takes six bytes when it has to be escaped; with the
 #: ordered topics beyond that, no broker's registration could be answered any more.
 MAX_CHARACTERS: Final = 2 << 20
+
+#: How many namespaces and keys there may be: to put so many into order, as answers and
+#: the file have them, takes 20 ms.
+MAX_ENTRIES: Final = 50_000
+
+#: A namespace of so many keys is written at once: it takes a millisecond.
+FEW: Final = 1000
 
 
 def _tables(content: bytes) -> dict[str, dict[str, str]]:
@@ -71,11 +87,6 @@ def _tables(content: bytes) -> dict[str, dict[str, str]]:
     return found
 
 
-def table_body(table: Mapping[str, str]) -> bytes:
-    """A table as answers carry it (KVTable)."""
-    return dumps(KVTable(table=dict(table)))
-
-
 def length_of(table: Mapping[str, str]) -> int:
     """How many characters the keys and values have."""
     return sum(len(key) + len(value) for key, value in table.items())
@@ -87,13 +98,18 @@ class KeyValues:
 
     _log = Logger()
 
-    def __init__(self, files: IFiles, path: str, in_thread: InThread) -> None:
+    def __init__(
+        self, files: IFiles, path: str, in_thread: InThread, slices: ISlices
+    ) -> None:
         self._files = files
         self._path = path
         self._file = JsonFile(files, path)
         self._saving = Saving(self._file, in_thread)
+        self._slices = slices
         self._namespaces: dict[str, dict[str, str]] = {}
-        self._characters = 0
+        #: Namespaces as answers carry them, until one of their keys changes.
+        self._bodies: dict[str, bytes] = {}
+        self._characters = self._entries = 0
 
     def load(self) -> None:
         """Read the file, and see whether it could be written. Blocking.
@@ -131,6 +147,7 @@ class KeyValues:
             len(namespace) + length_of(table)
             for namespace, table in self._namespaces.items()
         )
+        self._entries = sum(1 + len(table) for table in self._namespaces.values())
         probe = self._path + ".probe"
         try:
             self._files.make_dirs(os.path.dirname(self._path))
@@ -146,9 +163,9 @@ class KeyValues:
         """Fires when nothing is being written any more."""
         return self._saving.idle()
 
-    def namespace(self, namespace: str) -> Mapping[str, str] | None:
-        """The settings of a namespace, None if there never were any."""
-        return self._namespaces.get(namespace)
+    def namespace(self, namespace: str) -> Mapping[str, str]:
+        """The settings of a namespace."""
+        return self._namespaces.get(namespace, {})
 
     def register(self, table: IResponderTable) -> None:
         """Answer requests 100, 101, 102 and 219."""
@@ -167,20 +184,28 @@ class KeyValues:
         header = PutKVConfigRequestHeader.from_ext(request.ext)
         namespace, key, value = header.namespace, header.key, header.value
         table = self._namespaces.get(namespace)
-        more = 0
+        more = entries = 0
         if table is None:
             table = {}
-            more = len(namespace)
+            more, entries = len(namespace), 1
         if key in table:
             more += len(value) - len(table[key])
         else:
             more += len(key) + len(value)
+            entries += 1
         if more > 0 and self._characters + more > MAX_CHARACTERS:
             raise SystemFailure(
                 f"All settings have {self._characters} characters, the most is "
                 f"{MAX_CHARACTERS}."
             )
+        if entries > 0 and self._entries + entries > MAX_ENTRIES:
+            raise SystemFailure(
+                f"There are {self._entries} namespaces and keys, the most is "
+                f"{MAX_ENTRIES}."
+            )
         self._characters += more
+        self._entries += entries
+        self._bodies.pop(namespace, None)
         self._namespaces.setdefault(namespace, table)[key] = value
         self._log.info(
             "{peer} set {key!r} in namespace {namespace!r} to {value!r:.200}",
@@ -208,6 +233,8 @@ class KeyValues:
         if table is None or header.key not in table:
             return response_to(request)
         self._characters -= len(header.key) + len(table.pop(header.key))
+        self._entries -= 1
+        self._bodies.pop(header.namespace, None)
         self._log.info(
             "{peer} deleted {key!r} from namespace {namespace!r}.",
             peer=connection.peer,
@@ -216,17 +243,51 @@ class KeyValues:
         )
         return self._saved(request)
 
-    def all_of(self, connection: IConnection, request: Command) -> Command:
+    def all_of(self, connection: IConnection, request: Command) -> Answer:
         """All of a namespace (219)."""
-        header = GetKVListByNamespaceRequestHeader.from_ext(request.ext)
-        table = self._namespaces.get(header.namespace)
+        namespace = GetKVListByNamespaceRequestHeader.from_ext(request.ext).namespace
+        if namespace not in self._namespaces:
+            raise QueryNotFound(f"No config item, Namespace: {namespace}")
+
+        def answered() -> Steps[Command]:
+            body = yield from self.body(namespace)
+            return response_to(request, body=body)
+
+        return done(self._slices, connection, answered(), self.is_short(namespace))
+
+    def is_short(self, namespace: str) -> bool:
+        """Whether the body of a namespace is there, or made in a step."""
+        return (
+            namespace in self._bodies or len(self._namespaces.get(namespace, ())) <= FEW
+        )
+
+    def body(self, namespace: str) -> Steps[bytes]:
+        """A namespace as answers carry it (KVTable); nothing if there never was one."""
+        table = self._namespaces.get(namespace)
         if table is None:
-            raise QueryNotFound(f"No config item, Namespace: {header.namespace}")
-        return response_to(request, body=table_body(table))
+            return b""
+        body = self._bodies.get(namespace)
+        if body is None:
+            copy = dict(table)
+            body = yield from dumping(KVTable(table=copy))
+            if copy == table:
+                self._bodies[namespace] = body
+        return body
 
     def _saved(self, request: Command) -> Answer:
         """The answer to a change, when it is on the disk."""
         return Deferred.fromCoroutine(self._saving.answer(self._encoded, request))
 
-    def _encoded(self) -> bytes:
-        return dumps({"configTable": self._namespaces})
+    def _encoded(self) -> bytes | Deferred[bytes]:
+        """The content of the file."""
+        copy = {name: dict(table) for name, table in self._namespaces.items()}
+        content = {"configTable": copy}
+
+        def at_once(failure: Failure) -> bytes:
+            """The server stops; what was changed has to be in the file."""
+            only_stopped(failure)
+            return dumps(content)
+
+        if self._entries <= FEW:
+            return dumps(content)
+        return result_of(self._slices, self, dumping(content)).addErrback(at_once)

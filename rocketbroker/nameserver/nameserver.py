@@ -58,7 +58,9 @@ class NameServer:
         self.slices = Slices(clock)
         self.routes = RouteTable()
         self.settings = RunningSettings(settings, files, in_thread)
-        self.keyvalues = KeyValues(files, options.kv_config_path, in_thread)
+        self.keyvalues = KeyValues(
+            files, options.kv_config_path, in_thread, self.slices
+        )
         self.brokers = Brokers(
             clock,
             self.routes,
@@ -68,7 +70,9 @@ class NameServer:
             oneway,
             self.slices,
         )
-        self.lookups = Routes(self.routes, self.settings, self.keyvalues, now_ms)
+        self.lookups = Routes(
+            self.routes, self.settings, self.keyvalues, now_ms, self.slices
+        )
         for part in (self.settings, self.keyvalues, self.brokers, self.lookups):
             part.register(self.responders)
         self.scan = PeriodicCall(clock, "scan for silent brokers", self.brokers.scan)

@@ -7,7 +7,7 @@ C{docs/facts/remoting.md} 16.2 and 16.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, final
 
 import attrs
@@ -15,7 +15,14 @@ import attrs
 from rocketbroker.errors import SystemFailure, TopicNotExist
 from rocketbroker.nameserver.keyvalues import ORDER_TOPIC_CONFIG, KeyValues
 from rocketbroker.nameserver.settings import RunningSettings
-from rocketbroker.remoting.interfaces import IConnection, IResponderTable, Responder
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+    Responder,
+)
+from rocketbroker.remoting.slices import done, result_of
 from rocketbroker.routing import lookup
 from rocketbroker.routing.table import RouteTable
 from rocketbroker.routing.zones import in_zone
@@ -26,28 +33,26 @@ from rocketbroker.wire.bodies.routes import (
 from rocketbroker.wire.bodies.topics import TopicList
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.fastjson import dumps, dumps_standard
+from rocketbroker.wire.emitting import dumping, dumps, dumps_standard
 from rocketbroker.wire.headers.namesrv import (
     GetBrokerMemberGroupRequestHeader,
     GetRouteInfoRequestHeader,
     GetTopicsByClusterRequestHeader,
 )
+from rocketbroker.wire.steps import Steps
 
 #: The ordinal of V4_9_4: from it on clients read standard JSON.
 STANDARD_JSON_VERSION: Final = 401
+
+#: Routes of up to so many brokers, and lists of topics where there are no more, are
+#: answered in one step: it takes two milliseconds.
+FEW_BROKERS: Final = 64
+FEW_TOPICS: Final = 1000
 
 #: The page that RocketMQ names to clients that ask for an unknown topic.
 _FAQ: Final = (
     "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 )
-
-
-def _topic_list(
-    request: Command, topics: Sequence[str], address: str | None = None
-) -> Command:
-    """A TopicList as the answer."""
-    answer = TopicList(topic_list=list(topics), broker_addr=address)
-    return response_to(request, body=dumps(answer))
 
 
 @final
@@ -64,6 +69,7 @@ class Routes:
     _settings: RunningSettings
     _keyvalues: KeyValues
     _now_ms: Callable[[], int]
+    _slices: ISlices
     _started_ms: int = attrs.field(init=False)
     found: int = attrs.field(init=False, default=0)
     not_found: int = attrs.field(init=False, default=0)
@@ -98,7 +104,7 @@ class Routes:
             self._now_ms() - self._started_ms >= wait_ms
         )
 
-    def route(self, connection: IConnection, request: Command) -> Command:
+    def route(self, connection: IConnection, request: Command) -> Answer:
         """The route of a topic (105)."""
         if not self.is_ready:
             raise SystemFailure("name server not ready")
@@ -117,24 +123,28 @@ class Routes:
             )
         self.found += 1
         if options.order_message_enable:
-            ordered = self._keyvalues.namespace(ORDER_TOPIC_CONFIG) or {}
+            ordered = self._keyvalues.namespace(ORDER_TOPIC_CONFIG)
             found = attrs.evolve(found, order_topic_conf=ordered.get(header.topic))
         zone = ext.get("__ZONE_NAME", "")
+        standard = False
         if ext.get("__ZONE_MODE", "").lower() == "true" and zone.strip():
-            body = dumps(in_zone(found, zone))
-        elif (
-            request.version >= STANDARD_JSON_VERSION or header.accept_standard_json_only
-        ):
-            body = dumps_standard(found)
+            found = in_zone(found, zone)
         else:
-            body = dumps(found)
-        return response_to(request, body=body)
+            standard = request.version >= STANDARD_JSON_VERSION or bool(
+                header.accept_standard_json_only
+            )
+        shown = found
+        few = len(shown.queue_datas) <= FEW_BROKERS and not shown.filter_server_table
+        return self._answer(connection, request, lambda: shown, few, standard)
 
-    def clusters(self, connection: IConnection, request: Command) -> Command:
+    def clusters(self, connection: IConnection, request: Command) -> Answer:
         """All brokers (106)."""
-        return response_to(request, body=dumps(lookup.cluster_info(self.table)))
+        few = len(self.table.groups) <= FEW_BROKERS
+        return self._answer(
+            connection, request, lambda: lookup.cluster_info(self.table), few
+        )
 
-    def members(self, connection: IConnection, request: Command) -> Command:
+    def members(self, connection: IConnection, request: Command) -> Answer:
         """The brokers that share a name (901); the cluster is only repeated."""
         header = GetBrokerMemberGroupRequestHeader.from_ext(request.ext)
         group = BrokerMemberGroup(
@@ -145,34 +155,82 @@ class Routes:
         answer = GetBrokerMemberGroupResponseBody(broker_member_group=group)
         return response_to(request, body=dumps(answer))
 
-    def all_topics(self, connection: IConnection, request: Command) -> Command:
+    def all_topics(self, connection: IConnection, request: Command) -> Answer:
         """All topics (206)."""
         if not self._settings.options.enable_all_topic_list:
             raise SystemFailure("disable")
-        return _topic_list(request, list(self.table.topics))
+        return self._answer(
+            connection,
+            request,
+            lambda: TopicList(topic_list=list(self.table.topics)),
+            len(self.table.topics) <= FEW_TOPICS,
+        )
 
-    def topics_of_cluster(self, connection: IConnection, request: Command) -> Command:
+    def topics_of_cluster(self, connection: IConnection, request: Command) -> Answer:
         """The topics of a cluster (224)."""
         self._check_lists()
         header = GetTopicsByClusterRequestHeader.from_ext(request.ext)
-        return _topic_list(
-            request, lookup.topics_of_cluster(self.table, header.cluster)
-        )
+        found = lookup.topics_of_cluster(self.table, header.cluster)
+        return self._topics(connection, request, found)
 
-    def system_names(self, connection: IConnection, request: Command) -> Command:
+    def system_names(self, connection: IConnection, request: Command) -> Answer:
         """The names of clusters and brokers (304)."""
         names, address = lookup.system_names(self.table)
-        return _topic_list(request, names, address)
+        few = len(names) <= FEW_TOPICS
+        answer = TopicList(topic_list=names, broker_addr=address)
+        return self._answer(connection, request, lambda: answer, few)
 
-    def _lister(self, query: Callable[[RouteTable], list[str]]) -> Responder:
+    def _lister(self, query: Callable[[RouteTable], Steps[list[str]]]) -> Responder:
         """A responder for one of the lists by flag (311, 312, 313)."""
 
-        def answer(connection: IConnection, request: Command) -> Command:
+        def answer(connection: IConnection, request: Command) -> Answer:
             self._check_lists()
-            return _topic_list(request, query(self.table))
+            return self._topics(connection, request, query(self.table))
 
         return answer
+
+    def _topics(
+        self, connection: IConnection, request: Command, found: Steps[list[str]]
+    ) -> Answer:
+        """A list of topics as the answer."""
+
+        def answered() -> Steps[Command]:
+            topics = yield from found
+            answer = TopicList(topic_list=topics)
+            return (yield from _written(request, lambda: answer))
+
+        few = len(self.table.topics) <= FEW_TOPICS
+        return done(self._slices, connection, answered(), few)
+
+    def _answer(
+        self,
+        connection: IConnection,
+        request: Command,
+        value: Callable[[], object],
+        few: bool,
+        standard: bool = False,
+    ) -> Answer:
+        """The answer with such a body, at once if it says little.
+
+        @param value: makes the body when its turn has come.
+        @param standard: whether it is standard JSON.
+        """
+        if few:
+            # The usual case, without the cost of steps.
+            return response_to(
+                request, body=dumps_standard(value()) if standard else dumps(value())
+            )
+        steps = _written(request, value, standard)
+        return result_of(self._slices, connection, steps)
 
     def _check_lists(self) -> None:
         if not self._settings.options.enable_topic_list:
             raise SystemFailure("disable")
+
+
+def _written(
+    request: Command, value: Callable[[], object], standard: bool = False
+) -> Steps[Command]:
+    """The answer with such a body."""
+    body = yield from dumping(value(), standard)
+    return response_to(request, body=body)

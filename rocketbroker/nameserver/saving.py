@@ -17,6 +17,10 @@ from rocketbroker.wire.command import Command, response_to
 InThread: TypeAlias = Callable[[Callable[[], None]], Deferred[None]]
 
 
+#: Gives a file's content, in steps if it is long.
+Encode: TypeAlias = "Callable[[], bytes | Deferred[bytes]]"
+
+
 @final
 class Saving:
     """One file.
@@ -31,16 +35,16 @@ class Saving:
     def __init__(self, file: JsonFile, in_thread: InThread) -> None:
         self._file = file
         self._in_thread = in_thread
-        self._next: Callable[[], bytes] | None = None
+        self._next: Encode | None = None
         self._waiting: list[Deferred[None]] = []
         self._writing = False
         self._idle: list[Deferred[None]] = []
         self.failures = 0
 
-    def save(self, encode: Callable[[], bytes]) -> Deferred[None]:
+    def save(self, encode: Encode) -> Deferred[None]:
         """Replace the file's content.
 
-        @param encode: gives it, as it is by then.
+        @param encode: called when the write begins: gives the content of then.
         @return: fires when this content, or a newer one, is on the disk; fails with
             OSError if the disk refused.
         """
@@ -51,7 +55,7 @@ class Saving:
             self._write()
         return saved
 
-    async def answer(self, encode: Callable[[], bytes], request: Command) -> Command:
+    async def answer(self, encode: Encode, request: Command) -> Command:
         """Replace the file's content; the answer to the request that wanted it.
 
         @raise SystemFailure: the disk refused.
@@ -81,11 +85,15 @@ class Saving:
         self._writing = True
         self._encoded_write(encode).addBoth(self._written, waiting)
 
-    def _encoded_write(self, encode: Callable[[], bytes]) -> Deferred[None]:
+    def _encoded_write(self, encode: Encode) -> Deferred[None]:
         try:
             content = encode()
         except Exception:
             return fail()
+        encoded = content if isinstance(content, Deferred) else succeed(content)
+        return encoded.addCallback(self._save)
+
+    def _save(self, content: bytes) -> Deferred[None]:
         return self._in_thread(lambda: self._file.save(content))
 
     def _written(self, result: Failure | None, waiting: list[Deferred[None]]) -> None:

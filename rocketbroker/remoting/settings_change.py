@@ -25,6 +25,9 @@ from rocketbroker.wire.command import Command, response_to
 #: a text of many megabytes apart would keep the others waiting for seconds.
 MAX_BODY: Final = 64 * 1024
 
+#: And its most lines: eight times as many as a broker has settings.
+MAX_LINES: Final = 4096
+
 #: How long an answer waits for those who have to hear of a change.
 ANNOUNCE_SECONDS: Final = 3.0
 
@@ -79,6 +82,8 @@ class SettingsChange:
             return response_to(request)
         if len(request.body) > MAX_BODY:
             raise SystemFailure(f"a change of settings has {MAX_BODY} bytes at most")
+        if request.body.count(b"\n") + request.body.count(b"\r") > MAX_LINES:
+            raise SystemFailure(f"a change of settings has {MAX_LINES} lines at most")
         try:
             texts = parse(request.body.decode("utf-8"), "request")
         except (ConfigurationError, UnicodeDecodeError) as error:

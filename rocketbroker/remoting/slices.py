@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -34,6 +34,9 @@ from zope.interface import implementer
 
 from rocketbroker.remoting.counts import Longest
 from rocketbroker.remoting.interfaces import ISlices
+from rocketbroker.wire.steps import Steps, finished
+
+T = TypeVar("T")
 
 #: So long a pass takes steps; the last one may end later.
 PASS_SECONDS: Final = 0.004
@@ -174,6 +177,23 @@ class Slices:
             for work in works:
                 if not work.ended.called:
                     work.ended.cancel()
+
+
+def result_of(slices: ISlices, owner: object, steps: Steps[T]) -> Deferred[T]:
+    """Do work in slices; fires with its result."""
+    results: list[T] = []
+
+    def work() -> Iterator[None]:
+        results.append((yield from steps))
+
+    return slices.run(owner, work()).addCallback(lambda _: results[0])
+
+
+def done(
+    slices: ISlices, owner: object, steps: Steps[T], is_short: bool
+) -> T | Deferred[T]:
+    """Do work now if it is short, and else in slices."""
+    return finished(steps) if is_short else result_of(slices, owner, steps)
 
 
 def only_stopped(failure: Failure) -> None:

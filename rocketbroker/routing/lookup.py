@@ -6,17 +6,20 @@ Answers are copies: a responder that changes them does not change the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
+import attrs
+
 from rocketbroker.routing.registration import MASTER, Group
-from rocketbroker.routing.table import WRITE, RouteTable
+from rocketbroker.routing.table import WRITE, RouteTable, few_at_a_time
 from rocketbroker.wire.bodies.routes import (
     BrokerData,
     ClusterInfo,
     QueueData,
     TopicRouteData,
 )
+from rocketbroker.wire.steps import Steps
 
 #: Topics by which brokers of older releases ask for the true members of their group.
 MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
@@ -46,16 +49,18 @@ def route(
         and has none (setting supportActingMaster).
     @return: None if no broker has it.
     """
-    there = table.topics.get(topic)
+    groups = table.groups
+    there = {
+        name: queues
+        for name, queues in table.topics.get(topic, {}).items()
+        if name in groups
+    }
     if not there:
         return None
-    brokers = [
-        broker_data(group)
-        for name in there
-        if (group := table.groups.get(name)) is not None
-    ]
-    if not brokers:
-        return None
+    for name, queues in there.items():
+        if groups[name].is_losing_write:
+            there[name] = attrs.evolve(queues, perm=queues.perm & ~WRITE)
+    brokers = [broker_data(groups[name]) for name in there]
     filters: dict[str, list[str]] = {}
     if table.filter_servers:
         for broker in brokers:
@@ -108,10 +113,10 @@ def members(table: RouteTable, name: str) -> dict[int, str]:
     return {} if group is None else dict(group.addresses)
 
 
-def topics_of_cluster(table: RouteTable, cluster: str) -> list[str]:
+def topics_of_cluster(table: RouteTable, cluster: str) -> Steps[list[str]]:
     """The topics of which a cluster's brokers have something."""
     names = table.clusters.get(cluster, {}).keys()
-    return [topic for topic, there in table.topics.items() if names & there.keys()]
+    return _topics(table, lambda there: not names.isdisjoint(there))
 
 
 def system_names(table: RouteTable) -> tuple[list[str], str | None]:
@@ -128,26 +133,38 @@ def system_names(table: RouteTable) -> tuple[list[str], str | None]:
     return list(names), None
 
 
-def _flagged(table: RouteTable, matches: Callable[[int], bool]) -> list[str]:
+def _topics(
+    table: RouteTable, matches: Callable[[Mapping[str, QueueData]], bool]
+) -> Steps[list[str]]:
+    """The topics whose queues match."""
+    found: list[str] = []
+    for some in few_at_a_time(list(table.topics)):
+        for topic in some:
+            there = table.topics.get(topic)
+            if there and matches(there):
+                found.append(topic)
+        yield
+    return found
+
+
+def _flagged(table: RouteTable, matches: Callable[[int], bool]) -> Steps[list[str]]:
     """Topics whose first broker's flag matches."""
-    return [
-        topic
-        for topic, there in table.topics.items()
-        if there and matches(next(iter(there.values())).topic_sys_flag)
-    ]
+    return _topics(
+        table, lambda there: matches(next(iter(there.values())).topic_sys_flag)
+    )
 
 
-def unit_topics(table: RouteTable) -> list[str]:
+def unit_topics(table: RouteTable) -> Steps[list[str]]:
     """Topics of units."""
     return _flagged(table, lambda flag: bool(flag & UNIT))
 
 
-def unit_subscription_topics(table: RouteTable) -> list[str]:
+def unit_subscription_topics(table: RouteTable) -> Steps[list[str]]:
     """Topics with subscriptions of units."""
     return _flagged(table, lambda flag: bool(flag & UNIT_SUBSCRIPTION))
 
 
-def only_unit_subscription_topics(table: RouteTable) -> list[str]:
+def only_unit_subscription_topics(table: RouteTable) -> Steps[list[str]]:
     """Topics with subscriptions of units that are not themselves of a unit."""
     return _flagged(
         table, lambda flag: bool(flag & UNIT_SUBSCRIPTION) and not flag & UNIT

@@ -138,6 +138,7 @@ class Group:
 
     @ivar cluster: of the first broker that registered the name.
     @ivar addresses: by broker id.
+    @ivar is_losing_write: whether its topics are losing the permission to write.
     """
 
     cluster: str
@@ -145,3 +146,4 @@ class Group:
     addresses: dict[int, str] = attrs.Factory(dict)
     zone: str | None = None
     acting_master: bool = False
+    is_losing_write: bool = False

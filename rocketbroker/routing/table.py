@@ -17,7 +17,12 @@ to 7, with the quirks that brokers or operators can see:
   - A permission that was wiped stays wiped until the broker's data version changes.
 
 What looks at each topic is a generator, so that a caller can do it in slices and serve
-routes between them. The caller lets only one such work change the table at a time.
+routes between them. The caller lets only one such work change the table at a time. A
+route between two slices has each topic as it was before, or as it is after: a group's
+addresses change first, for all topics at once, then queues and mapping of each topic in
+one step; queues of a group that is gone are not shown
+(L{rocketbroker.routing.lookup}), and a group that has lost its master is shown without
+the permission to write before each of its topics has lost it.
 
 Three oddities are not copied, because no client can depend on them: a live entry whose
 broker is in no group any more is dropped when it expires, instead of being found again
@@ -28,12 +33,13 @@ contains can leave a registration half done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeVar, final
 
 import attrs
 
+from rocketbroker.errors import SystemFailure
 from rocketbroker.routing.registration import (
     BROKER_EXPIRES_MS,
     MASTER,
@@ -49,14 +55,17 @@ from rocketbroker.routing.registration import (
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import QueueData
 from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.steps import Steps
 
 T = TypeVar("T")
 
-#: Work that ends with a result, a few topics at each step.
-Steps: TypeAlias = Generator[None, None, T]
-
 #: How many topics a step looks at.
 STEP_TOPICS: Final = 64
+
+#: The most broker names, and the most brokers of one name: a hundred times what the
+#: largest clusters have. What is asked of the whole table takes 20 ms in one step then.
+MAX_GROUPS: Final = 10_000
+MAX_MEMBERS: Final = 100
 
 #: Permission bits.
 READ: Final = 4
@@ -94,9 +103,20 @@ class RouteTable:
         @param drop_missing: whether topics that it does not name are gone (setting
             deleteTopicWithBrokerRegistration).
         @return: None if it is refused.
+        @raise SystemFailure: there are too many brokers.
         """
-        self.clusters.setdefault(new.cluster, {})[new.name] = None  # 1
         group = self.groups.get(new.name)
+        if group is None and len(self.groups) >= MAX_GROUPS:
+            raise SystemFailure(
+                f"The name server knows {MAX_GROUPS} broker names, which is the most."
+            )
+        members = {} if group is None else group.addresses
+        if len(members) >= MAX_MEMBERS and new.broker_id not in members:
+            raise SystemFailure(
+                f"The broker name {new.name} has {MAX_MEMBERS} brokers, which is the "
+                "most."
+            )
+        self.clusters.setdefault(new.cluster, {})[new.name] = None  # 1
         first = group is None
         if group is None:  # 2
             group = self.groups[new.name] = Group(cluster=new.cluster, name=new.name)
@@ -152,11 +172,19 @@ class RouteTable:
                         perm=config.perm & mask,
                         topic_sys_flag=config.topic_sys_flag,
                     )
+                if first or changed:
+                    self._take_mapping(topic, new.mappings.get(topic))
             yield
         if first or changed:
-            for topic, info in new.mappings.items():
-                if info.bname is not None:
-                    self.mappings.setdefault(topic, {})[info.bname] = info
+            for infos in few_at_a_time(new.mappings.items()):
+                for topic, info in infos:
+                    self._take_mapping(topic, info)
+                yield
+
+    def _take_mapping(self, topic: str, info: TopicQueueMappingInfo | None) -> None:
+        """A broker has a share of a static topic."""
+        if info is not None and info.bname is not None:
+            self.mappings.setdefault(topic, {})[info.bname] = info
 
     def _drop_missing(
         self, name: str, registered: Mapping[str, RegisteredTopic]
@@ -258,6 +286,7 @@ class RouteTable:
             else:
                 self._remove_group(one.cluster, one.name)
                 removed.add(one.name)
+            yield
         yield from self._drop_queues(removed, reduced - removed)
         return [
             self._change(group, address, None)
@@ -284,6 +313,8 @@ class RouteTable:
         }
         if not removed and not masterless:
             return
+        for name in masterless:
+            self.groups[name].is_losing_write = True
         for some in few_at_a_time(list(self.topics)):
             for topic in some:
                 there = self.topics.get(topic, {})
@@ -293,6 +324,8 @@ class RouteTable:
                 for name in removed & there.keys():
                     self._drop_queue(topic, name)
             yield
+        for name in masterless:
+            self.groups[name].is_losing_write = False
 
     # Liveness: section 7.
 
@@ -310,6 +343,11 @@ class RouteTable:
             if live.updated_ms + live.timeout_ms < now_ms
         ]
 
+    def is_silent(self, key: BrokerKey, now_ms: int) -> bool:
+        """Whether a broker was silent for too long."""
+        live = self.live.get(key)
+        return live is not None and live.updated_ms + live.timeout_ms < now_ms
+
     def of_channel(self, channel: object) -> BrokerKey | None:
         """The first live broker whose last registration came by C{channel}.
 
@@ -321,25 +359,29 @@ class RouteTable:
                 return key
         return None
 
-    def unregistration(self, key: BrokerKey) -> Unregistration | None:
-        """The unregistration of a broker that did not send one.
+    def unregistrations(self, keys: Iterable[BrokerKey]) -> list[Unregistration]:
+        """The unregistrations of brokers that did not send one.
 
-        @return: None if it is in no group: then it is forgotten here and now.
+        Those that are in no group are forgotten here and now.
         """
-        cluster, address = key
+        found: dict[BrokerKey, Unregistration | None] = dict.fromkeys(keys)
+        if not found:
+            return []
         for group in self.groups.values():
-            if group.cluster == cluster:
-                for number, one in group.addresses.items():
-                    if one == address:
-                        return Unregistration(
-                            cluster=cluster,
-                            name=group.name,
-                            address=address,
-                            broker_id=number,
-                        )
-        self.live.pop(key, None)
-        self.filter_servers.pop(key, None)
-        return None
+            for number, address in group.addresses.items():
+                key = (group.cluster, address)
+                if key in found and found[key] is None:
+                    found[key] = Unregistration(
+                        cluster=group.cluster,
+                        name=group.name,
+                        address=address,
+                        broker_id=number,
+                    )
+        for key, leaving in found.items():
+            if leaving is None:
+                self.live.pop(key, None)
+                self.filter_servers.pop(key, None)
+        return [leaving for leaving in found.values() if leaving is not None]
 
     def data_version(self, cluster: str, address: str) -> DataVersion | None:
         """The data version that a broker registered last, None if it is not known."""
@@ -408,13 +450,3 @@ def few_at_a_time(items: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(items)
     while some := list(islice(rest, STEP_TOPICS)):
         yield some
-
-
-def finished(steps: Steps[T]) -> T:
-    """The result of work whose steps are all done now."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result

@@ -227,14 +227,16 @@ class _Emitter:
         if not isinstance(value, dict | list) or room == 0:
             self.emit(value, room)
             return
-        pairs: Iterable[tuple[str, object]] = (("", item) for item in value)
-        before, end = "[]"
+        items: Iterable[tuple[object, str, object]]
         if isinstance(value, dict):
-            pairs = self._pairs(value, room - 1)
+            items, colon = self._pairs(value, room - 1), ":"
             before, end = "{}"
+        else:
+            items, colon = ((0, "", item) for item in value), ""
+            before, end = "[]"
         number = 0
-        for number, (text, item) in enumerate(pairs, 1):
-            self.pieces.append(f"{before}{text}")
+        for number, (_, text, item) in enumerate(items, 1):
+            self.pieces.append(f"{before}{text}{colon}")
             before = ","
             if isinstance(item, dict | list):
                 yield from self.steps(item, room - 1)
@@ -273,17 +275,17 @@ class _Emitter:
     def _object(self, members: Mapping[object, object], room: int) -> None:
         """Add an object with its members sorted."""
         before = "{"
-        for text, value in self._pairs(members, room):
-            self.pieces.append(f"{before}{text}")
+        for _, text, value in self._pairs(members, room):
+            self.pieces.append(f"{before}{text}:")
             self.emit(value, room)
             before = ","
         self.pieces.append("{}" if before == "{" else "}")
 
     def _pairs(
         self, members: Mapping[object, object], room: int
-    ) -> Iterator[tuple[str, object]]:
-        """The members sorted, numbers first, in their order; each with its key and a
-        colon."""
+    ) -> Iterable[tuple[object, str, object]]:
+        """The members sorted, numbers first, in their order: what they are sorted by,
+        key and value of each."""
         if len(members) > STEP_ITEMS and all(type(key) is str for key in members):
             return self._named(members)
         quote, standard = self._quote, self._standard
@@ -300,14 +302,16 @@ class _Emitter:
                 text = _text(key, standard, room)
                 pairs.append(((2, 0, text), quote(text) if standard else text, value))
         pairs.sort(key=lambda pair: pair[0])
-        return ((f"{text}:", value) for _, text, value in pairs)
+        return pairs
 
-    def _named(self, members: Mapping[Any, object]) -> Iterator[tuple[str, object]]:
+    def _named(
+        self, members: Mapping[Any, object]
+    ) -> Iterator[tuple[object, str, object]]:
         """The same where all keys are names: what is long is put into order only."""
         for name in sorted(members):
             value = members[name]
             if value is not None:
-                yield f"{self._quote(name)}:", value
+                yield name, self._quote(name), value
 
 
 def java_double(value: float) -> str:

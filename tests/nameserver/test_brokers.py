@@ -5,7 +5,8 @@ from __future__ import annotations
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import capturedLogs, formatEvent
 
-from rocketbroker.nameserver.brokers import FEW
+from rocketbroker.errors import SystemFailure
+from rocketbroker.nameserver.brokers import FEW, MAX_WAITING_BYTES
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion
@@ -153,6 +154,23 @@ class LargeTests(NameServerTestCase):
         count = {"wipeTopicCount": str(len(self.names) + 1)}
         self.assertEqual(getattr(self.successResultOf(wiped), "ext", None), count)
         self.assertEqual(self.routes(), 0)
+
+    def test_tooMuchWaits(self) -> None:
+        """Bodies that wait for their turn have a limit; then there is room again."""
+        long = registration_body(self.names).encode()
+        long += b" " * ((16 << 20) - len(long))
+        code = RequestCode.REGISTER_BROKER
+        count = MAX_WAITING_BYTES // len(long)
+        answers = [self.asked(code, broker_header(), long) for _ in range(count)]
+        answer, remark = self.refusal(code, broker_header(), long)
+        self.assertEqual(answer, 2)
+        self.assertIn(f"{MAX_WAITING_BYTES}; register again later.", str(remark))
+        self.clock.advance(0)
+        for each in answers:
+            self.failureResultOf(each, SystemFailure)
+        again = self.began()
+        self.clock.advance(0)
+        self.successResultOf(again)
 
     def test_lostMeanwhile(self) -> None:
         """A broker whose connection closes while its topics are entered goes, and they

@@ -15,6 +15,7 @@ from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import VERSION, Command
 from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.steps import finished
 from tests.nameserver.case import broker_header, registration_body
 
 
@@ -31,7 +32,7 @@ class RegistrationTests(SynchronousTestCase):
         """What a request says."""
         header = {**broker_header(), "haServerAddr": "h:2", **ext}
         request = Command(RequestCode.REGISTER_BROKER, header, body, version=version)
-        return registration(self.connection, request)
+        return finished(registration(self.connection, request))
 
     def refusal(self, body: bytes = b"", **ext: str) -> str:
         """Why it is refused."""
@@ -61,12 +62,14 @@ class RegistrationTests(SynchronousTestCase):
             del header[key]
             request = Command(RequestCode.REGISTER_BROKER, header)
             error = self.assertRaises(
-                SystemFailure, registration, self.connection, request
+                SystemFailure, finished, registration(self.connection, request)
             )
             self.assertEqual(str(error), f"The registration lacks {key}.")
         self.assertEqual(self.refusal(brokerId="x"), "The registration lacks brokerId.")
         request = Command(RequestCode.REGISTER_BROKER)
-        self.assertRaises(SystemFailure, registration, self.connection, request)
+        self.assertRaises(
+            SystemFailure, finished, registration(self.connection, request)
+        )
 
     def test_plain(self) -> None:
         """The plain form has topics, mappings and filter servers."""

@@ -9,9 +9,10 @@ from rocketbroker.routing.registration import (
     Registration,
     Unregistration,
 )
-from rocketbroker.routing.table import RouteTable, finished
+from rocketbroker.routing.table import RouteTable
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
+from rocketbroker.wire.steps import finished
 
 
 def topics(*names: str, perm: int = 6, flag: int = 0) -> dict[str, TopicConfig]:

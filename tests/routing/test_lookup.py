@@ -5,9 +5,10 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing import lookup
-from rocketbroker.routing.table import RouteTable, finished
+from rocketbroker.routing.table import RouteTable
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import BrokerData
+from rocketbroker.wire.steps import finished
 from tests.routing.samples import leaving, registered, registration, topics
 
 
@@ -145,8 +146,10 @@ class ListTests(SynchronousTestCase):
 
     def test_topicsOfCluster(self) -> None:
         """The topics of a cluster, none of an unknown one."""
-        self.assertEqual(lookup.topics_of_cluster(self.table, "c2"), ["T1", "T2"])
-        self.assertEqual(lookup.topics_of_cluster(self.table, "c9"), [])
+        self.assertEqual(
+            finished(lookup.topics_of_cluster(self.table, "c2")), ["T1", "T2"]
+        )
+        self.assertEqual(finished(lookup.topics_of_cluster(self.table, "c9")), [])
 
     def test_systemNames(self) -> None:
         """Cluster and broker names, each once, and an address."""
@@ -158,6 +161,10 @@ class ListTests(SynchronousTestCase):
 
     def test_units(self) -> None:
         """Topics by the two bits of their flag."""
-        self.assertEqual(lookup.unit_topics(self.table), ["UNIT", "BOTH"])
-        self.assertEqual(lookup.unit_subscription_topics(self.table), ["SUB", "BOTH"])
-        self.assertEqual(lookup.only_unit_subscription_topics(self.table), ["SUB"])
+        self.assertEqual(finished(lookup.unit_topics(self.table)), ["UNIT", "BOTH"])
+        self.assertEqual(
+            finished(lookup.unit_subscription_topics(self.table)), ["SUB", "BOTH"]
+        )
+        self.assertEqual(
+            finished(lookup.only_unit_subscription_topics(self.table)), ["SUB"]
+        )

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.errors import SystemFailure
+from rocketbroker.routing import lookup
 from rocketbroker.routing.registration import MinBrokerChange, Registered
-from rocketbroker.routing.table import STEP_TOPICS, RouteTable, finished
+from rocketbroker.routing.table import (
+    MAX_GROUPS,
+    MAX_MEMBERS,
+    STEP_TOPICS,
+    RouteTable,
+)
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import QueueData
 from rocketbroker.wire.bodies.topics import DataVersion
+from rocketbroker.wire.steps import finished
 from tests.routing.samples import leaving, registered, registration, topics
 
 
@@ -250,6 +258,57 @@ class StepTests(SynchronousTestCase):
         self.assertEqual(finished(going), [])
         self.assertEqual(set(self.table.topics), {"T1", "U"})
 
+    def test_routesAreWholeBetweenSteps(self) -> None:
+        """Before each step a route has each topic as before the work, or as after."""
+        infos = {name: TopicQueueMappingInfo(bname="b1") for name in self.many}
+        registered(self.table, registration(broker_id=1, has=self.many, acting=True))
+        self.register_other()
+        master = registration(
+            has=topics(*self.many, flag=2), mappings=infos, acting=True, counter=2
+        )
+        slave, whole, reduced = (4, 0, False), (6, 2, True), (4, 2, True)
+        for steps, before, after in (
+            (self.table.registering(master, 0), slave, whole),
+            (self.table.unregistering([leaving()]), whole, reduced),
+        ):
+            seen = set()
+            for _ in steps:
+                for name in self.many:
+                    seen.add(self.shown(name))
+            self.assertLessEqual(seen, {before, after})
+            self.assertIn(after, seen)
+        for _ in self.table.unregistering([leaving(broker_id=1)]):
+            for name in self.many:
+                self.assertIsNone(self.shown(name))
+
+    def shown(self, topic: str) -> tuple[int, int, bool] | None:
+        """What a route says of a topic at b1: permission, flag, and whether there is a
+        mapping; None if it has none there."""
+        route = lookup.route(self.table, topic)
+        if route is None:
+            return None
+        names = [queues.broker_name for queues in route.queue_datas]
+        self.assertEqual(names, [one.broker_name for one in route.broker_datas])
+        for queues in route.queue_datas:
+            if queues.broker_name == "b1":
+                mappings = route.topic_queue_mapping_by_broker
+                return queues.perm, queues.topic_sys_flag, mappings is not None
+        return None
+
+    def test_tooManyBrokers(self) -> None:
+        """A name has so many brokers, and a table so many names; those that are there
+        may register again."""
+        for number in range(MAX_MEMBERS):
+            registered(self.table, registration("b", number))
+        for number in range(MAX_GROUPS - 1):
+            registered(self.table, registration(f"b{number}", has={}))
+        registered(self.table, registration("b", 5))
+        for other in (registration("b", MAX_MEMBERS), registration("c")):
+            steps = self.table.registering(other, 0)
+            error = self.assertRaises(SystemFailure, finished, steps)
+            self.assertIn("the most", str(error))
+        self.assertEqual(len(self.table.groups), MAX_GROUPS)
+
 
 class UnregistrationTests(SynchronousTestCase):
     """L{RouteTable.unregister}."""
@@ -415,12 +474,14 @@ class LivenessTests(SynchronousTestCase):
 
     def test_unregistration(self) -> None:
         """An address leads to what unregisters it."""
-        self.assertEqual(self.table.unregistration(("c1", "b2-0:1")), leaving("b2"))
+        self.assertEqual(
+            self.table.unregistrations([("c1", "b2-0:1")]), [leaving("b2")]
+        )
 
     def test_unregistrationOfNobody(self) -> None:
         """A live entry that is in no group is forgotten."""
         registered(self.table, registration(address="new:1"))
-        self.assertIsNone(self.table.unregistration(("c1", "b1-0:1")))
+        self.assertEqual(self.table.unregistrations([("c1", "b1-0:1")]), [])
         self.assertNotIn(("c1", "b1-0:1"), self.table.live)
 
     def test_dataVersion(self) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing import lookup
-from rocketbroker.routing.table import RouteTable, finished
+from rocketbroker.routing.table import RouteTable
 from rocketbroker.routing.zones import in_zone
+from rocketbroker.wire.steps import finished
 from tests.routing.samples import leaving, registered, registration
 
 

@@ -208,7 +208,7 @@ class StepsTests(SynchronousTestCase):
     def test_textIsTheSame(self) -> None:
         """Whatever a value has, its text is that of one go, in both forms."""
         many = {f"k{number}": [number] * 3 for number in range(3 * STEP_ITEMS)}
-        for value in (
+        values: tuple[object, ...] = (
             TopicList(topic_list=list(many), broker_addr="\u00fc"),
             {"b": many, "a": list(many), "c": None, 2: 1, QUEUE: (1, 2)},
             [[list(range(200))] * 70] * 2,
@@ -218,7 +218,8 @@ class StepsTests(SynchronousTestCase):
             QUEUE,
             "x",
             None,
-        ):
+        )
+        for value in values:
             for standard, whole in ((False, dumps), (True, dumps_standard)):
                 steps = dumping(value, standard)
                 while True:
@@ -230,7 +231,7 @@ class StepsTests(SynchronousTestCase):
 
     def test_stepsAreShort(self) -> None:
         """There is a step for so many items of a list, however deep it is."""
-        value = {"a": {"b": [1] * (10 * STEP_ITEMS), "c": 1}}
+        value: dict[str, object] = {"a": {"b": [1] * (10 * STEP_ITEMS), "c": 1}}
         self.assertEqual(len(list(dumping(value))), 10)
 
     def test_tooDeep(self) -> None:
