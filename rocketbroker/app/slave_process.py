@@ -28,6 +28,7 @@ from rocketbroker.app.logs import LogOptions
 from rocketbroker.app.options import or_refuse
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.config.properties import render
+from rocketbroker.files.disk import Disk
 
 #: What a slave says when name servers know it.
 READY: Final = b"ready\n"
@@ -97,10 +98,15 @@ class SlaveProcess(ProcessProtocol):
         """
         self._reactor = reactor
         root = self.settings["storePathRootDir"]
-        os.makedirs(root, exist_ok=True)
+        files = Disk()
+        files.make_dirs(root)
         path = os.path.join(root, "broker.properties")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(render(self.settings))
+        file = files.open(path, create=True)
+        try:
+            file.truncate(0)
+            file.pwrite(render(self.settings).encode(), 0)
+        finally:
+            file.close()
         command = [
             *(sys.executable, "-m", "rocketbroker.app.slave_process"),
             *("-c", path, "-n", names),

@@ -23,4 +23,6 @@ def open_storage(address: str) -> Storage:
     root = os.path.abspath(address.removeprefix("file://"))
     if os.path.exists(root) and not os.path.isdir(root):
         raise ConfigurationError(f"{root} is not a directory")
-    return DirectoryStorage(Disk(), root)
+    # Whoever reads tables is not the one who exports.
+    files = Disk(file_mode=0o644, directory_mode=0o777)
+    return DirectoryStorage(files, root)

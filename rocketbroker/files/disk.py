@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from zope.interface import classImplements
 
@@ -70,6 +70,12 @@ _LOCKS = "/proc/locks"
 Reserve: TypeAlias = Callable[[int, int, int], None]
 
 _RESERVE: Reserve | None = getattr(os, "posix_fallocate", None)
+
+
+#: The permissions of a store: its messages are for the broker's user, and for a group
+#: that may read them, as for a backup.
+STORE_FILE_MODE: Final = 0o640
+STORE_DIRECTORY_MODE: Final = 0o750
 
 
 def as_stamp(changed_ns: int) -> int:
@@ -308,20 +314,30 @@ class DiskFile:
 class Disk:
     """The file systems of this machine."""
 
-    def __init__(self, reserve: Reserve | None = _RESERVE) -> None:
+    def __init__(
+        self,
+        reserve: Reserve | None = _RESERVE,
+        file_mode: int = STORE_FILE_MODE,
+        directory_mode: int = STORE_DIRECTORY_MODE,
+    ) -> None:
         """
         @param reserve: the system's call; None where it has none.
+        @param file_mode: the permissions of files that are made here, unless the umask
+            is stricter; those that are there keep theirs.
+        @param directory_mode: the same of directories.
         """
         self._reserve = reserve
+        self._file_mode = file_mode
+        self._directory_mode = directory_mode
 
     def open(self, path: str, create: bool = False) -> DiskFile:
         """See L{IFiles.open}."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            fd = os.open(path, flags | _NO_ACCESS_TIME, 0o644)
+            fd = os.open(path, flags | _NO_ACCESS_TIME, self._file_mode)
         except PermissionError:
             # As for a file of another owner.
-            fd = os.open(path, flags, 0o644)
+            fd = os.open(path, flags, self._file_mode)
         return DiskFile(fd, path, self._reserve)
 
     def open_readonly(self, path: str) -> DiskFile:
@@ -379,7 +395,15 @@ class Disk:
 
     def make_dirs(self, path: str) -> None:
         """See L{IFiles.make_dirs}."""
-        os.makedirs(path, exist_ok=True)
+        # os.makedirs gives no permissions to those above.
+        above = os.path.dirname(path)
+        if above and not os.path.isdir(above):
+            self.make_dirs(above)
+        try:
+            os.mkdir(path, self._directory_mode)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
 
     def remove(self, path: str) -> None:
         """See L{IFiles.remove}."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from threading import Thread
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -21,6 +22,42 @@ class DiskTests(FilesContract, SynchronousTestCase):
         root = os.path.abspath(self.mktemp())
         os.makedirs(root)
         return Disk(), root
+
+    def modes_of(self, umask: int) -> list[int]:
+        """The permissions of two directories and of a file that are made."""
+        files, root = self.make()
+        self.addCleanup(os.umask, os.umask(umask))
+        files.make_dirs(f"{root}/a/b")
+        files.make_dirs(f"{root}/a/b/")
+        files.open(f"{root}/a/b/c", create=True).close()
+        paths = (f"{root}/a", f"{root}/a/b", f"{root}/a/b/c")
+        return [stat.S_IMODE(os.stat(path).st_mode) for path in paths]
+
+    def test_othersHaveNoPermission(self) -> None:
+        """What is made is for its user and the group, or less if the umask says so."""
+        self.assertEqual(self.modes_of(0o000), [0o750, 0o750, 0o640])
+        self.assertEqual(self.modes_of(0o022), [0o750, 0o750, 0o640])
+        self.assertEqual(self.modes_of(0o077), [0o700, 0o700, 0o600])
+
+    def test_whatIsThereKeepsItsPermissions(self) -> None:
+        """Neither a directory nor a file that is there is changed."""
+        files, root = self.make()
+        os.mkdir(f"{root}/a")
+        for path, mode in ((f"{root}/a", 0o755), (f"{root}/a/c", 0o644)):
+            if path.endswith("c"):
+                os.close(os.open(path, os.O_CREAT))
+            os.chmod(path, mode)
+        files.make_dirs(f"{root}/a")
+        files.open(f"{root}/a/c", create=True).close()
+        self.assertEqual(stat.S_IMODE(os.stat(f"{root}/a").st_mode), 0o755)
+        self.assertEqual(stat.S_IMODE(os.stat(f"{root}/a/c").st_mode), 0o644)
+
+    def test_fileInThePlaceOfADirectory(self) -> None:
+        """A file is no directory, nor can there be one below it."""
+        files, root = self.make()
+        files.open(f"{root}/a", create=True).close()
+        self.assertRaises(FileExistsError, files.make_dirs, f"{root}/a")
+        self.assertRaises(OSError, files.make_dirs, f"{root}/a/b")
 
     def test_lock(self) -> None:
         """The lock is one that a process may take twice, and needs writing."""
