@@ -48,6 +48,8 @@ HISTORY = {
     "version",
     "_changes",
     "warmed",
+    # Whom a slave follows is nothing that a request may change.
+    "_trusted_masters",
 }
 
 #: Tables that a request changes otherwise; see L{DefaultTopicTests}.
