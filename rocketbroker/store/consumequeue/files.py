@@ -38,9 +38,19 @@ _IN_THE_WAY: Final = (
 
 @final
 class QueueFile:
-    """One file of a queue. It is opened when it is used (L{OpenFiles})."""
+    """One file of a queue. It is opened when it is used (L{OpenFiles}), but not once it
+    is closed: then its name may be that of another file, as its topic was deleted and
+    made again."""
 
-    __slots__ = ("_open_files", "is_lost", "path", "rewrite", "start", "unsynced")
+    __slots__ = (
+        "_is_closed",
+        "_open_files",
+        "is_lost",
+        "path",
+        "rewrite",
+        "start",
+        "unsynced",
+    )
 
     def __init__(
         self, open_files: OpenFiles, start: int, path: str, file: IFile | None = None
@@ -49,6 +59,7 @@ class QueueFile:
         @param file: it, if it is open already.
         """
         self._open_files = open_files
+        self._is_closed = False
         self.start = start
         self.path = path
         self.unsynced = False
@@ -63,12 +74,29 @@ class QueueFile:
 
     @property
     def file(self) -> IFile:
-        """The open file."""
-        return self._open_files.get(self, self.path)
+        """The open file.
+
+        @raise FileNotFoundError: it is closed.
+        """
+        file = self._open_files.get(self, self.path)
+        self._check()
+        return file
 
     def pread(self, size: int, position: int) -> bytes:
-        """See L{IFile.pread}."""
-        return self._open_files.get_to_read(self, self.path).pread(size, position)
+        """See L{IFile.pread}.
+
+        @raise FileNotFoundError: it is closed.
+        """
+        file = self._open_files.get_to_read(self, self.path)
+        self._check()
+        return file.pread(size, position)
+
+    def _check(self) -> None:
+        """Let go what was opened for this one after it was closed, or meanwhile, in
+        another thread."""
+        if self._is_closed:
+            self._open_files.drop(self)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
 
     def replace(self, file: IFile) -> None:
         """Use another file from now on; running reads of the one before go on."""
@@ -95,6 +123,7 @@ class QueueFile:
 
     def close(self) -> None:
         """Let the file go, as it is not used any more; running reads of it go on."""
+        self._is_closed = True
         self._open_files.drop(self)
 
 
@@ -117,7 +146,6 @@ class QueueFiles:
         "_open_files",
         "_pending",
         "_quarantine",
-        "_reading",
         "_zeros_from",
         "all",
         "folder",
@@ -147,7 +175,6 @@ class QueueFiles:
         self._pending: PendingWrites | None = None
         self._open_files = open_files
         self._files = open_files.files
-        self._reading: QueueFile | None = None
         self.setting = setting
         self._dir_unsynced = False
         #: Where the queue ended at its last flush.
@@ -185,13 +212,9 @@ class QueueFiles:
         return overlay(self._read(position, size), position, size, pieces)
 
     def _read(self, position: int, size: int) -> bytes:
-        found = self._reading
-        # Most reads of a queue go on where the one before ended.
-        if found is None or not 0 <= position - found.start < self.size:
-            found = self.find(position)
-            if found is None:
-                return b""
-            self._reading = found
+        found = self.find(position)
+        if found is None:
+            return b""
         at = position - found.start
         left = self.size - at
         if size > left:
@@ -348,7 +371,6 @@ class QueueFiles:
 
     def _remove(self, keep: int) -> None:
         gone, self.all = self.all[keep:], self.all[:keep]
-        self._reading = None
         if not keep:
             self._flushed = 0
         # Or a crash could bring them back, behind where the queue ends.
@@ -367,7 +389,6 @@ class QueueFiles:
         """Have no files, as they were moved away; running reads of them go on."""
         if self._pending is not None:
             self._pending.cut(0)
-        self._reading = None
         self._flushed = 0
         self._dir_unsynced = self._dir_unsynced or bool(self.all)
         self.close()
@@ -383,8 +404,6 @@ class QueueFiles:
         ):
             count += 1
         gone, self.all = self.all[:count], self.all[count:]
-        if gone:
-            self._reading = None
         self._discard(gone)
         return count
 

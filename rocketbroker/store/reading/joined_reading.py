@@ -208,7 +208,7 @@ class JoinedReading:
             return True
         starts = [position_of_name(name) for name in self._files.list(files.folder)]
         found = sorted(start for start in starts if start >= 0)
-        self._forget_files(files)
+        files.close()
         if found and found[-1] - found[0] == (len(found) - 1) * files.size:
             files.know(found[0], len(found))
         return files.find(offset * SIZE) is not None
@@ -264,23 +264,18 @@ class JoinedReading:
                 files = queue.files
                 end = files.all[0].start + files.size if files.all else 0
                 if 0 < end <= queue.min_offset * SIZE:
-                    self._forget_files(files)
+                    files.close()
 
     def forget(self) -> None:
-        """Forget the files of all queues."""
+        """Know no files, as the owner has changed something: others may have their
+        names by now."""
         for queue in self._queues.values():
-            self._forget_files(queue.files)
-
-    @staticmethod
-    def _forget_files(files: QueueFiles) -> None:
-        for file in files.all:
-            file.close()
-        files.all = []
+            queue.files.close()
+        for segment in self._segments.all:
+            segment.close()
+        self._segments.all = []
 
     def close(self) -> None:
         """Close all files."""
         self.forget()
-        for segment in self._segments.all:
-            segment.close()
-        self._segments.all = []
         self._file.close()

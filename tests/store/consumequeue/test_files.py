@@ -53,6 +53,22 @@ class FlushTests(SynchronousTestCase):
         self.assertEqual(self.disk.image().list(FOLDER), [segment_name(0)])
 
 
+class ClosedTests(SynchronousTestCase):
+    """A file that is closed."""
+
+    def test_closedFileIsNotOpenedAgain(self) -> None:
+        """Who has found it before does not get the file that has its name now."""
+        open_files = OpenFiles(MemoryDisk())
+        files = QueueFiles(open_files, FOLDER, SIZE)
+        files.write(0, b"x" * SIZE)
+        (before,) = files.all
+        files.forget()
+        files.write(0, b"y" * SIZE)
+        self.assertRaises(FileNotFoundError, before.pread, 1, 0)
+        self.assertRaises(FileNotFoundError, before.sync, SIZE)
+        self.assertEqual((files.read(0, 1), len(open_files)), (b"y", 1))
+
+
 class EndTests(SynchronousTestCase):
     """What stands behind the end of a queue."""
 

@@ -211,7 +211,7 @@ class QueueTests(QueueCase):
         be read all the same; and written again when it can be written to."""
         self.enter(0, *range(35))
         found = self.queue.files.all[0]
-        found.close()
+        self.queue.files._open_files.drop(found)
         self.disk.fail("open", errno.EROFS, times=2)
         self.assertEqual(self.queue.read(5, 1), entry(5))
         self.assertRaises(OSError, lambda: found.file)

@@ -139,6 +139,41 @@ class JoinedReadingTests(SynchronousTestCase):
         self.append(20)
         self.assertEqual(self.bodies(10)[0], b"m10")
 
+    def test_deletedTopicsMessagesAreNotRead(self) -> None:
+        """A topic that is deleted and made again, many times, is read from the files
+        of its last generation."""
+        for _ in range(4):
+            self.append(8)
+            result = self.read(0)
+            assert result is not None
+            (record, *_) = decode_all(b"".join(result.records))
+            self.assertGreaterEqual(record.position, self.own.from_position)
+            self.delete()
+
+    def test_deletedTopicsFilesAreClosed(self) -> None:
+        """No file of a topic that is deleted, or was before, stays open."""
+        for _ in range(3):
+            self.append(12)
+            self.assertEqual(len(self.bodies(0)), PER_FILE)
+            self.assertEqual(len(self.bodies(11)), 1)
+            self.delete()
+            self.assertEqual(len(self.joined._open_files), 0)
+
+    def delete(self) -> None:
+        """The owner deletes the topic, and the reader hears of it."""
+        self.shared.owner.delete_topic("T")
+        self.shared.owner.remove_deleted()
+        self.joined.forget()
+
+    def test_segmentsAreForgotten(self) -> None:
+        """None is known after a change: they may have been removed and made again, as
+        another broker was the master."""
+        self.append(3)
+        self.assertEqual(len(self.bodies(0)), 3)
+        self.joined.forget()
+        self.assertEqual(self.joined._segments.all, [])
+        self.assertEqual(len(self.bodies(0)), 3)
+
     def test_queueFilesRemoved(self) -> None:
         """Files of a queue that the owner removes are closed here within a minute."""
         self.append(100)
