@@ -121,7 +121,12 @@ class JoinedStore:
         return int(view[PUBLISHED] - view[FLUSHED])
 
     def configure(self, options: StoreOptions) -> None:
-        """Obey those of these settings that may change while the store is open."""
+        """Obey those of these settings that may change while the store is open.
+
+        The segment is looked for again: it may have been removed and made again, as
+        another broker was the master.
+        """
+        self._close_segments()
         self._options = options
         self._log.limit(options.max_message_size)
 

@@ -13,7 +13,7 @@ from rocketbroker.store.interfaces import PROPERTIES_SIZE_EXCEEDED, PUT_OK, Draf
 from rocketbroker.store.shared_positions import APPENDING, OWNER_APPENDS
 from rocketbroker.testing.files import MemoryDisk
 from tests.store.sharing.joined import TOLD, Killed, Mortal, Shared
-from tests.store.stores import BORN_HOST_V6, SEGMENT, draft, opened
+from tests.store.stores import BORN_HOST_V6, SEGMENT, draft, opened, options
 
 
 class JoinedStoreTests(SynchronousTestCase):
@@ -140,6 +140,17 @@ class JoinedStoreTests(SynchronousTestCase):
         self.assertEqual(self.shared.disk.open_files, before - 1)
         self.joined.let_go()
         self.assertTrue(self.append(b"two"))
+
+    def test_segmentIsFoundAnewAfterAChange(self) -> None:
+        """After a change a segment is appended to that was made again by its name."""
+        self.append(b"one")
+        disk, path = self.shared.disk, "/store/commitlog/" + "0" * 20
+        content = disk.read(path)
+        disk.remove(path)
+        disk.open(path, create=True).pwrite(content, 0)
+        self.joined.configure(options())
+        self.append(b"two")
+        self.assertIn(b"two", disk.read(path))
 
     def test_ownerAppends(self) -> None:
         """While the owner is in an append nothing is done, though it has died there and
