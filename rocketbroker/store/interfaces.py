@@ -54,6 +54,9 @@ class IQueue(Interface):
         "The offset of the next message to be appended; ahead of max_offset by the "
         "messages that are not dispatched yet."
     )
+    from_position: int = Attribute(
+        "Records before it belong to a topic of that name that was deleted."
+    )
 
 
 @final

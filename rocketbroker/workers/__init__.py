@@ -81,10 +81,15 @@ next PULLS it relays all pulls.
     resets of offsets     owner     version; no ROUTE    relays; WAKE lets all pulls
                                     while one is         that wait ask again
                                     pending
+    files, which a topic  owner     version              forgets all that it knows by
+    that is deleted and                                  name, and looks for them again
+    made again has anew
     consumer offsets      owner     not at all           PULLED tells where groups pull
                                                          next and what pulls commit,
                                                          each 0.1 s, and before anything
-                                                         is relayed that came later
+                                                         is relayed that came later; the
+                                                         owner drops those in a topic
+                                                         that was deleted since
     held pulls            worker    WAIT tells where;    at the end of the wait a route
                                     WAKE comes once per  that does not hold any more
                                     turn when that       lets the pull ask again

@@ -89,6 +89,9 @@ CHECK_SECONDS: Final = 5.0
 #: As many of a queue's new entries are looked at when it has grown.
 NEW_ENTRIES: Final = 4096
 
+#: Behind the end of any queue.
+NOWHERE: Final = 1 << 63
+
 #: Of a route: group, topic, queue, and the subscription if the pull has brought it.
 _Key: TypeAlias = tuple[str, str, int, str | None, str | None]
 
@@ -113,7 +116,8 @@ class OwnRoute:
         self.told = told
         self.queue = queue
         self.matches = matches
-        self.row = QueuePulls(ask.group, ask.topic, ask.queue_id, 0, 0, 0, 0, -1)
+        queue_id, begin = ask.queue_id, told.from_position
+        self.row = QueuePulls(ask.group, ask.topic, queue_id, begin, 0, 0, 0, 0, -1)
 
 
 @final
@@ -227,13 +231,16 @@ class OwnPulls:
 
     def _grown(self, queue: Queue, seen: int, polling: LongPolling) -> None:
         """Wake who waits for what is new in a queue."""
-        end = queue.max_offset
-        codes = [0]
-        if self._reading is not None and polling.wants_codes(queue):
+        end, reading = queue.max_offset, self._reading
+        codes: list[int] = []
+        if reading is not None and polling.wants_codes(queue):
             first = max(seen, end - NEW_ENTRIES)
-            entries = self._reading.entries(queue, first, end - first)
-            codes = [code for _, _, code in entries] or codes
-        polling.wake(Arrival(queue, codes))
+            entries = reading.entries(queue, first, end - first)
+            codes = [code for _, _, code in entries]
+            if not codes or reading.version != self.version:
+                # Nobody knows what stands there: it may be another topic by now.
+                polling.check()
+        polling.wake(Arrival(queue, codes or [0]))
         if polling.waits_in(queue):
             self._wait(queue, end)
 
@@ -379,7 +386,9 @@ class OwnPulls:
         )
         if not polling.hold(held):
             return False
-        if queue.slot not in self._ends:
+        _, seen = self._ends.get(queue.slot, (queue, NOWHERE))
+        if offset < seen:
+            # Nobody waits there yet, or those that do waited in a deleted topic.
             self._wait(queue, offset)
         return True
 

@@ -184,6 +184,8 @@ class PullRoute(msgspec.Struct, frozen=True, array_like=True):
     @ivar ask: the question.
     @ivar slot: the first word of the queue.
     @ivar trusted_from: the owner has entered all entries from this offset on.
+    @ivar from_position: records before it belong to a topic of that name that was
+        deleted.
     @ivar expression: what is wanted.
     @ivar expression_type: of that.
     @ivar sub_version: pulls with a later one are not like this.
@@ -196,6 +198,7 @@ class PullRoute(msgspec.Struct, frozen=True, array_like=True):
     ask: AskPull
     slot: int
     trusted_from: int
+    from_position: int
     expression: str | None
     expression_type: str | None
     sub_version: int
@@ -208,6 +211,7 @@ class PullRoute(msgspec.Struct, frozen=True, array_like=True):
 class QueuePulls(msgspec.Struct, array_like=True):
     """What was pulled from a queue for a group.
 
+    @ivar from_position: of the route: another one by now, if the topic was deleted.
     @ivar next_offset: where the group pulls next.
     @ivar commit_offset: what its last pull has committed; negative: none has.
     """
@@ -215,6 +219,7 @@ class QueuePulls(msgspec.Struct, array_like=True):
     group: str
     topic: str
     queue_id: int
+    from_position: int
     messages: int
     bytes: int
     pulls: int

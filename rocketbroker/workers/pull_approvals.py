@@ -259,6 +259,7 @@ class PullApprovals:
             ask,
             queue.slot,
             queue.trusted_from,
+            queue.from_position,
             expression,
             kind,
             route.sub_version,
@@ -279,6 +280,10 @@ class PullApprovals:
             counts.messages += row.messages
             counts.bytes += row.bytes
             counts.pulls += row.pulls
+            queue = broker.store.queue(topic, queue_id)
+            if queue.from_position != row.from_position:
+                # It was deleted since; the group has not pulled from this one.
+                continue
             offsets.commit_pull(group, topic, queue_id, row.next_offset)
             if row.commit_offset >= 0 and not offsets.has_reset(group, topic, queue_id):
                 offsets.commit(group, topic, queue_id, row.commit_offset)

@@ -430,6 +430,79 @@ class ChangeTests(OwnPullsCase):
         self.relayed()
 
 
+class DeletedTopicTests(OwnPullsCase):
+    """A topic that is deleted and made again, of which one worker's client pulls."""
+
+    def delete(self) -> None:
+        """The other client deletes the topic."""
+        opaque = self.two.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "T"})
+        self.r.step()
+        self.assertEqual(self.two.answers[opaque].code, 0)
+
+    def test_onlyLastGenerationIsPulled(self) -> None:
+        """Pulls get what was sent after the last deletion, each time."""
+        for generation in range(4):
+            body = b"generation %d" % generation
+            self.assertEqual(self.two.sent(body).code, 0)
+            self.settle()
+            self.known(self.one)
+            before = self.own
+            self.assertEqual(bodies(self.pull(self.one))[-1], body)
+            self.assertEqual(self.own, before + 1)
+            if generation:
+                self.assertEqual(bodies(self.pull(self.one)), [body])
+            self.delete()
+
+    def test_lateReportCommitsNothingInTheNextTopic(self) -> None:
+        """What a worker tells late of how far a group was in the topic that is deleted
+        does not count in the one made since."""
+        self.known(self.one)
+        self.one.ask(PULL, pull_ext(0, sysFlag="5", commitOffset="2"))
+        self.r.alive[0].hub.doRead()
+        self.assertEqual(self.own, 1)
+        self.delete()
+        self.assertEqual(self.two.sent(b"new").code, 0)
+        self.r.later()
+        self.r.step(REPORT_SECONDS)
+        offsets = self.r.broker.offsets
+        self.assertFalse(self.r.alive[0].own_pulls.is_unreported)
+        self.assertEqual(offsets.query("G", "T", 0), -1)
+        self.assertEqual(offsets.pull_offset("G", "T", 0), -1)
+
+    def test_filteredPullWaitsForTheNextTopic(self) -> None:
+        """One that waits at the beginning of the new topic gets its first message,
+        though another still waits where the deleted one ended."""
+        words = {"subscription": "RED"}
+        self.known(self.one, **words)
+        self.one.ask(PULL, pull_ext(3, **words, **WAITS))
+        self.r.step()
+        self.delete()
+        self.assertEqual(self.two.sent(b"elsewhere", queue_id=1).code, 0)
+        self.settle()
+        self.known(self.one, **words)
+        opaque = self.one.ask(PULL, pull_ext(0, **words, **WAITS))
+        self.r.step()
+        polling = self.r.alive[0].own_pulls.polling
+        assert polling is not None
+        self.assertEqual(polling.held, 2)
+        self.tagged(self.two, b"red", "RED")
+        self.r.later()
+        self.assertEqual(bodies(self.one.answers[opaque]), [b"red"])
+
+    def test_changeBetweenWakeAndLook(self) -> None:
+        """A wake that comes when something has changed lets all ask again that wait in
+        a queue which has grown: what stands there may not be what is known of it."""
+        words = {"subscription": "RED", **WAITS}
+        self.known(self.one, subscription="RED")
+        opaque = self.one.ask(PULL, pull_ext(3, **words))
+        self.r.step()
+        self.r.approvals.pulls.changed()
+        self.assertEqual(self.two.sent(b"new").code, 0)
+        self.r.later()
+        code = self.one.answers[opaque].code
+        self.assertEqual(code, ResponseCode.PULL_RETRY_IMMEDIATELY)
+
+
 class NotAllowedTests(OwnPullsCase):
     """A broker whose pulls are all the owner's."""
 

@@ -301,6 +301,7 @@ class Pulling:
             return
         self._cold_since[pull] = self._seconds()
         self.cold_pulls += 1
+        begin = pull.queue.from_position
 
         def ended(result: ReadResult | Failure) -> None:
             del self._cold_since[pull]
@@ -309,8 +310,9 @@ class Pulling:
             elif isinstance(result, Failure):
                 self._log.error("A read failed: {why}", why=result.getErrorMessage())
                 self._refuse(pull, SystemFailure(result.getErrorMessage()))
-            elif pull.connection.crowded:
-                # Many were read at once, and peers do not take their answers.
+            elif pull.connection.crowded or pull.queue.from_position != begin:
+                # Many were read at once, and peers do not take their answers; or the
+                # topic was deleted meanwhile.
                 self._ask_again(pull)
             else:
                 self._cold_flow.read(pull.route.group, result.size)

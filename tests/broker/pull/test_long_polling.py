@@ -29,7 +29,7 @@ class Line:
         self.queue_id = queue_id
         self.min_offset = self.reported_min_offset = 0
         self.max_offset = 0
-        self.next_offset = 0
+        self.next_offset = self.from_position = 0
 
     def arrive(self, *codes: int) -> Arrival:
         """Messages with those tag codes."""

@@ -476,6 +476,18 @@ class ColdTests(PullCase):
         self.assertEqual((answer.code, answer.body), (AGAIN, b""))
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "0")
 
+    def test_topicDeletedWhileReading(self) -> None:
+        """What was read of a topic that was deleted meanwhile is not given, and where
+        the group was in it is not remembered."""
+        self.rig.hot(PULL, pull_ext(0, sysFlag="5", commitOffset="2"))
+        self.rig.store.delete_topic("T")
+        self.rig.offsets.forget_topic("T")
+        self.rig.threads.run()
+        (answer,) = self.rig.answers()
+        self.assertEqual((answer.code, answer.body), (AGAIN, b""))
+        self.assertEqual(self.rig.offsets.queues("G", "T"), {})
+        self.assertEqual(self.rig.offsets.pull_offset("G", "T", 0), -1)
+
     def test_tooLate(self) -> None:
         """A pull that waits too long for a thread hears so, and nothing is read."""
         self.rig.hot(PULL, pull_ext(0))
