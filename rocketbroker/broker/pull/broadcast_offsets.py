@@ -8,9 +8,9 @@ proxy without an offset goes on where its client was; and so does a client that 
 from a proxy to the broker, or goes the other way. A client that was not seen before
 begins where the last of its group is.
 
-Notes are in memory only, and are dropped when the client has gone. The least offset of
-a group's clients in each queue is kept in the table of offsets, as that of a group of
-its own.
+Notes are in memory only, and are dropped when the client has gone, or the topic. The
+least offset of a group's clients in each queue is kept in the table of offsets, as that
+of a group of its own.
 
 C{docs/facts/broker.md} 16.4.
 """
@@ -87,6 +87,7 @@ class BroadcastOffsets:
         self._take(options)
         self._places: dict[tuple[str, str], dict[str, Place]] = {}
         self._count = 0
+        offsets.watch(self)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
@@ -167,6 +168,15 @@ class BroadcastOffsets:
         known = place.offsets.get(fields.queueId)
         if known is None or known < offset:
             place.offsets[fields.queueId] = offset
+
+    def offset_reset(self, group: str, topic: str, queue_id: int) -> None:
+        """Nothing to do: a member that is told so pulls from there."""
+
+    def offsets_forgotten(self, is_gone: Callable[[str, str], bool]) -> None:
+        """Groups or topics are gone: what comes under their names begins anew."""
+        for topic, group in [*self._places]:
+            if is_gone(group, topic):
+                self._count -= len(self._places.pop((topic, group)))
 
     def _refuse(self) -> None:
         if not self.refused:

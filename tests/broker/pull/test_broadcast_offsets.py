@@ -84,6 +84,16 @@ class ProxyTests(BroadcastCase):
         self.proxy(1)
         self.assertEqual(self.proxy(-1), (MOVED, "3"))
 
+    def test_topicMadeAgain(self) -> None:
+        """In a topic that was deleted and made again a client begins anew."""
+        self.proxy(3)
+        self.rig.store.delete_topic("T")
+        self.rig.offsets.forget_topic("T")
+        self.fill()
+        self.assertEqual(self.proxy(-1), (MOVED, "0"))
+        self.proxy(1)
+        self.assertEqual(self.look(), {0: 1})
+
     def test_queues(self) -> None:
         """Each queue has a place of its own; one that is new begins as the group."""
         self.proxy(3)
