@@ -1,0 +1,1 @@
+"""The model of a broker, and the choice of what is done to it."""
