@@ -134,6 +134,7 @@ SECONDS = {
     "tests.sweeps": 16,
     "tests.integration.test_full_disk.FullDiskTests": 14,
     "tests.integration.test_refusals.RefusedStarts": 13,
+    "tests.integration.test_model.ModelTests": 12,
     "tests.storetools.repair": 12,
     "tests": 11,
     "tests.app": 10,
