@@ -48,6 +48,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.offsets,
         parts.keyed_stats.put_tps,
         parts.timers.counts.forget,
+        parts.batcher.flush,
         slices,
         parts.long_requests,
         environment.in_thread,

@@ -102,6 +102,7 @@ class TopicAdmin:
         offsets: OffsetTable,
         put_tps: Callable[[str], float],
         forget_timers: Callable[[str], None],
+        append: Callable[[], None],
         slices: ISlices,
         long_requests: LongRequests,
         in_thread: InThread,
@@ -111,6 +112,7 @@ class TopicAdmin:
         @param put_tps: how many messages came into a topic a second, in the last
             minute.
         @param forget_timers: called with a topic that was deleted.
+        @param append: appends what was sent in this turn so far.
         @param announced: fires once the name servers know all changes, or
             after so many seconds.
         """
@@ -121,6 +123,7 @@ class TopicAdmin:
         self._offsets = offsets
         self._put_tps = put_tps
         self._forget_timers = forget_timers
+        self._append = append
         self._slices = slices
         self._long = long_requests
         self._in_thread = in_thread
@@ -397,6 +400,9 @@ class TopicAdmin:
 
     def _delete(self, connection: IConnection, names: list[str]) -> None:
         """Forget these topics, and all about them."""
+        # What was sent before goes with the topic: its checks were by the settings of
+        # this one, and the next one may have queues of another kind.
+        self._append()
         for name in names:
             if self._topics.delete(name):
                 self._log.info(

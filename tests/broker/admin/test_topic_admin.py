@@ -18,13 +18,16 @@ from rocketbroker.errors import (
     SystemFailure,
     TopicNotExist,
 )
+from rocketbroker.records.batches import encode
 from rocketbroker.records.names import MAX_QUEUES
+from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import Draft, IQueue, IStore
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig
+from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import HOST, Rig, answered, logged
+from tests.broker.rig import HOST, Rig, answered, logged, send_ext
 
 T = TypeVar("T")
 
@@ -81,6 +84,7 @@ class TopicAdminTests(SynchronousTestCase):
             rig.offsets,
             {"T": 2.5}.__getitem__,
             rig.broker.timers.counts.forget,
+            rig.batcher.flush,
             rig.broker.slices,
             rig.broker.long_requests,
             in_thread,
@@ -259,6 +263,22 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertEqual(self.rig.offsets.keys(), ["U@G0"])
         left = {"T", *(f"%RETRY%{group}_T" for group in groups)}
         self.assertEqual(left.intersection(self.rig.topics.names()), set())
+
+    def test_sendInTheTurnOfADeletion(self) -> None:
+        """A batch that was sent in the same turn before its topic is deleted goes with
+        it, and does not make batch queues of those of the next topic."""
+        self.rig.topic("T", 1, attributes={"queue.type": "BatchCQ"})
+        body = encode([(0, b"a", b""), (0, b"b", b"")])
+        ext = {**send_ext(properties="UNIQ_KEY\x01U\x02"), "m": "true"}
+        sent = self.rig.begin(RequestCode.SEND_BATCH_MESSAGE, ext, body)
+        deleted = self.rig.begin(215, {"topic": "T"})
+        self.assertEqual((answered(sent).code, answered(deleted).code), (0, 0))
+        self.rig.scheduler.dispatch()
+        self.create("T")
+        queue = self.rig.store.queue("T", 0)
+        self.assertEqual(queue.max_offset, 0)
+        assert type(queue) is Queue
+        self.assertIs(queue.batch, None)
 
     def test_deletedAndMadeAgain(self) -> None:
         """A message that is sent to a topic of the same name before the files of the
