@@ -2,17 +2,25 @@
 """Bodies of requests and answers: JSON in, JSON out, and errors for bad ones.
 
 What is done with each entry of a list is done in slices (L{rocketbroker.remoting.slices
-.soon}); the text is read at once, and so L{check_size} bounds it first.
+.soon}). A text that is read at once is a short one; a longer one is read in steps
+(L{body_in_steps}).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
+from rocketbroker.wire import reading
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.fastjson import MAX_LENIENT_BODY, dumps, loads
+from rocketbroker.wire.fastjson import (
+    MAX_LENIENT_TURN_BODY,
+    MAX_TURN_BODY,
+    dumps,
+    loads,
+    loads_in_steps,
+)
 from rocketbroker.wire.fields import Fields
 
 T = TypeVar("T")
@@ -39,20 +47,49 @@ MAX_VALUES: Final = 4096
 def decoded(
     request: Command,
     from_json: Callable[[object], T],
-    lenient: int = MAX_LENIENT_BODY,
+    lenient: int = MAX_LENIENT_TURN_BODY,
 ) -> T:
-    """The value in the body of a request.
+    """The value in the body of a request, read in this turn.
 
     @param from_json: raises RemoteProtocolError for a value of another form.
     @param lenient: how many bytes it may have if it is not strict JSON.
-    @raise SystemFailure: there is no body, or not this one; the remark says why.
+    @raise SystemFailure: there is no body, or not this one, or it is too long to be
+        read at once; the remark says why.
     """
     if not request.body:
-        raise SystemFailure("the request has no body")
+        raise _no_body()
     try:
-        return from_json(loads(request.body, lenient))
+        value = loads(request.body, lenient, MAX_TURN_BODY)
+        return from_json(value)
     except RemoteProtocolError as error:
-        raise SystemFailure(f"the body cannot be read: {error}") from error
+        raise unreadable(error) from error
+
+
+def body_in_steps(
+    request: Command, max_values: int = reading.MAX_VALUES
+) -> Generator[None, None, object]:
+    """What C{from_json} takes, of a body of any length: C{yield from} this in what
+    L{ISlices.run <rocketbroker.remoting.interfaces.ISlices.run>} runs.
+
+    @param max_values: how many values it may have, about: a comma is one.
+    @return: the value, where the generator ends.
+    @raise SystemFailure: there is no body, or it cannot be read; the remark says why.
+    """
+    if not request.body:
+        raise _no_body()
+    try:
+        return (yield from loads_in_steps(request.body, max_values))
+    except RemoteProtocolError as error:
+        raise unreadable(error) from error
+
+
+def _no_body() -> SystemFailure:
+    return SystemFailure("the request has no body")
+
+
+def unreadable(error: RemoteProtocolError) -> SystemFailure:
+    """The answer to a body that C{from_json} does not take."""
+    return SystemFailure(f"the body cannot be read: {error}")
 
 
 def check_size(
@@ -135,7 +172,7 @@ def read(from_json: Callable[[object], T], value: object) -> T:
     try:
         return from_json(value)
     except RemoteProtocolError as error:
-        raise SystemFailure(f"the body cannot be read: {error}") from error
+        raise unreadable(error) from error
 
 
 def values_in(value: object, most: int) -> int:

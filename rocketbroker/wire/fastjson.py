@@ -16,10 +16,21 @@ from rocketbroker.wire.emitting import (
     member_text,
     quoted,
 )
-from rocketbroker.wire.reading import MAX_DEPTH, MAX_LENIENT_BODY, ObjectKey, loads
+from rocketbroker.wire.reading import (
+    MAX_DEPTH,
+    MAX_LENIENT_BODY,
+    MAX_LENIENT_TURN_BODY,
+    MAX_TURN_BODY,
+    ObjectKey,
+    at_once,
+    loads,
+    loads_in_steps,
+)
 
 __all__ = [
     "loads",
+    "loads_in_steps",
+    "at_once",
     "dumps",
     "dumps_standard",
     "joined",
@@ -30,4 +41,6 @@ __all__ = [
     "ObjectKey",
     "MAX_DEPTH",
     "MAX_LENIENT_BODY",
+    "MAX_TURN_BODY",
+    "MAX_LENIENT_TURN_BODY",
 ]

@@ -15,13 +15,23 @@ C{{"$ref":"$.topicConfigTable.A.attributes"}}. Such a reference is resolved if i
 target holds no reference itself, and is an empty object otherwise: the real ones point
 to flat maps, and so no input can make a value that contains itself, or one that is much
 larger than its text.
+
+A peer chooses the length of its text, and all others wait while it is read. So there
+are two ways to read: L{loads} reads all of it at once, with a limit for what comes from
+peers; L{loads_in_steps} reads a text of any length, each step of it a short one. The
+steps are those of a reader in Python, which lets the C reader of the standard library
+read each object and array that fits in a window of the text.
 """
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, final
+from collections import deque
+from collections.abc import Generator, Iterable, Mapping
+from itertools import chain
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, final
 
 import msgspec
 
@@ -34,6 +44,36 @@ MAX_DEPTH: Final = 100
 #: How many characters references may stand for, with 16 for each value: as many as the
 #: longest frame has. Without a limit a short text could mean gigabytes.
 MAX_EXPANSION: Final = 16 * 1024 * 1024
+
+#: How much of L{MAX_EXPANSION} one reference may stand for: to weigh more takes longer
+#: than one step may. The real ones point to the attributes of a topic.
+MAX_TARGET: Final = 64 * 1024
+
+#: How many values a text that is read in steps may have, about: its commas and opening
+#: brackets. Each takes up to a hundred bytes, and all are freed at once in the end, in
+#: about ten milliseconds. It is enough for 50,000 topics with their attributes.
+MAX_VALUES: Final = 1 << 19
+
+#: How many characters a string may have, and other words, where the C reader does not
+#: take them: one is read in one step. It is twice the longest SQL92 expression.
+MAX_STRING: Final = 128 * 1024
+
+#: The same for the blanks and comments between two words.
+MAX_BLANKS: Final = 64 * 1024
+
+#: How long a table of numbers may be that is read at once; longer ones are read number
+#: by number.
+MAX_NUMBERS: Final = 32 * 1024
+
+#: Python converts no more digits.
+MAX_DIGITS: Final = 4300
+
+#: How long an object may be that is a key: it is sorted at once.
+MAX_KEY: Final = 8 * 1024
+
+#: What is read in a step: so many values one by one, or one window by the C reader.
+STEP_VALUES: Final = 64
+WINDOW: Final = 8 * 1024
 
 _LONG: Final = 1 << 63
 
@@ -58,6 +98,7 @@ _NUMBERS: Final = re.compile(
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _STEP: Final = re.compile(r"\.((?:[^.\[\\]|\\.)++)|\[([0-9]++)\]", re.S)
 _INDEX: Final = re.compile("[0-9]{1,18}")
 _BACKSLASH: Final = re.compile(r"\\(.)", re.S)
@@ -117,15 +158,30 @@ def _frozen(value: object) -> object:
 #: reading. The largest such body is a registration of some thousand static topics.
 MAX_LENIENT_BODY: Final = 1 << 20
 
+#: The same for a request that is read in one turn, in which nobody else is served: with
+#: 20 ms, it is enough for some thousand objects of strict JSON, and for a hundredth of
+#: that in the dialect. Longer bodies are read in steps, or refused.
+MAX_TURN_BODY: Final = 1 << 20
+MAX_LENIENT_TURN_BODY: Final = 32 * 1024
 
-def loads(text: bytes | str, max_lenient: int | None = None) -> object:
+T = TypeVar("T")
+
+
+def loads(
+    text: bytes | str, max_lenient: int | None = None, max_strict: int | None = None
+) -> object:
     """The value of a text.
 
     @param text: UTF-8 if it is bytes; others become replacement characters.
     @param max_lenient: how long a text may be that is not strict JSON; None: any. It
         takes a hundred times as long to read, and whoever reads it waits.
+    @param max_strict: how long a text may be at all; None: any.
     @raise RemoteProtocolError: fastjson would not take it either, or it is too long.
     """
+    if max_strict is not None and len(text) > max_strict:
+        raise RemoteProtocolError(
+            f"{len(text)} bytes of JSON, the most that is read at once is {max_strict}"
+        )
     try:
         value = _STRICT.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -137,7 +193,7 @@ def loads(text: bytes | str, max_lenient: int | None = None) -> object:
             text = str(text, "utf-8", "replace")
         elif _SURROGATE.search(text):
             text = _paired(text)
-        value = _Reader(text).read()
+        value = at_once(_Reader(text).steps())
         marked = "$ref" in text
     else:
         if isinstance(text, str):
@@ -148,12 +204,44 @@ def loads(text: bytes | str, max_lenient: int | None = None) -> object:
             brackets = text.count(b"{") + text.count(b"[")
         if brackets > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
             raise _too_deep()
-    if marked:
-        value = _resolve(value)
-        # A target may itself nest, and is deeper now than where it was found.
-        if depth_of(value) > MAX_DEPTH:
-            raise _too_deep()
+    return at_once(_resolve(value)) if marked else value
+
+
+def loads_in_steps(
+    text: bytes, max_values: int = MAX_VALUES
+) -> Generator[None, None, object]:
+    """The value of a long text of a peer, read in steps: C{yield from} this.
+
+    A step takes some tenths of a millisecond, those of a thousand topics four.
+
+    @param text: as L{loads} has it.
+    @param max_values: how many values it may have, if it is longer than a window.
+    @return: the value, where the generator ends.
+    @raise RemoteProtocolError: fastjson would not take it either; or it has too many
+        values, or in one piece more than can be read in a step.
+    """
+    if len(text) <= WINDOW:
+        return loads(text)
+    pieces = []
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for at in range(0, len(text), MAX_TURN_BODY):
+        pieces.append(decoder.decode(text[at : at + MAX_TURN_BODY]))
+        yield
+    pieces.append(decoder.decode(b"", True))
+    value = yield from _Reader("".join(pieces), max_values).steps()
+    if b"$ref" in text:
+        value = yield from _resolve(value)
     return value
+
+
+def at_once(steps: Generator[None, None, T]) -> T:
+    """What a generator returns, all of its steps taken now."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def _too_deep() -> RemoteProtocolError:
@@ -181,21 +269,65 @@ def _paired(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+#: An object or array that is too long to be read at once.
+_NESTS: Final = object()
+
+
+def _constant(word: str) -> None:
+    """What the C reader takes beyond JSON: NaN, which is null, and Infinity."""
+    if word != "NaN":
+        raise RemoteProtocolError(f"JSON: {word} is no value")
+
+
+_decode: Final = json.JSONDecoder(parse_constant=_constant).raw_decode
+
+
 @final
 class _Reader:
-    """One pass over a text of the dialect."""
+    """One pass over a text of the dialect.
 
-    __slots__ = ("_at", "_depth", "_text")
+    Where an object or array begins, the C reader is asked first. It fails where the
+    dialect is used, and where the window ends: then what begins before that place is
+    read here, value by value, so that no part of a text is tried twice.
+    """
 
-    def __init__(self, text: str) -> None:
+    __slots__ = (
+        "_at",
+        "_begin",
+        "_depth",
+        "_failed_at",
+        "_left",
+        "_max_blanks",
+        "_max_string",
+        "_max_values",
+        "_text",
+        "_values",
+        "_window",
+    )
+
+    def __init__(self, text: str, max_values: int | None = None) -> None:
+        """
+        @param max_values: how many it may have; None: any, and it is read at once.
+        """
         self._text = text
         self._at = 0
         self._depth = 0
+        most = len(text) + 1
+        in_steps = max_values is not None
+        self._max_blanks = MAX_BLANKS if in_steps else most
+        self._max_string = MAX_STRING if in_steps else most
+        self._max_values = most if max_values is None else max_values
+        self._values = 0
+        self._left = STEP_VALUES
+        #: The window, where it begins, and where the C reader has failed.
+        self._window = ""
+        self._begin = 0
+        self._failed_at = -1
 
-    def read(self) -> object:
+    def steps(self) -> Generator[None, None, object]:
         """The one value, with nothing behind it."""
         self._next()
-        value = self._value()
+        value = yield from self._value()
         if self._next():
             raise self._error("something behind the end")
         return value
@@ -205,38 +337,136 @@ class _Reader:
 
     def _next(self) -> str:
         """Skip space and comments; the character there, empty at the end."""
-        match = _SPACE.match(self._text, self._at)
+        end = self._at + self._max_blanks
+        match = _SPACE.match(self._text, self._at, end)
         if match is not None:
             self._at = match.end()
+            if self._at == end:
+                raise self._error(f"more than {self._max_blanks} blanks")
         return self._text[self._at : self._at + 1]
 
-    def _value(self) -> object:
+    def _value(self) -> Generator[None, None, object]:
         """The value that begins here."""
-        char = self._text[self._at : self._at + 1]
+        holders: list[list[object] | dict[object, object]] = []
+        keys: list[object] = []
+        while True:
+            char = self._text[self._at : self._at + 1]
+            value = self._whole(char)
+            if value is _NESTS:
+                self._deeper()
+                self._at += 1
+                holders.append({} if char == "{" else [])
+                char = self._next()
+            elif not holders:
+                return value
+            else:
+                char = self._put(holders[-1], keys, value)
+            while char == ("}" if isinstance(holders[-1], dict) else "]"):
+                self._at += 1
+                self._depth -= 1
+                closed = holders.pop()
+                if not holders:
+                    return closed
+                char = self._put(holders[-1], keys, closed)
+            if isinstance(holders[-1], dict):
+                keys.append((yield from self._key(char)))
+                if self._next() != ":":
+                    raise self._error("no colon")
+                self._at += 1
+                self._next()
+            self._count(1)
+            if self._left <= 0:
+                self._left = STEP_VALUES
+                yield
+
+    def _put(
+        self,
+        holder: list[object] | dict[object, object],
+        keys: list[object],
+        value: object,
+    ) -> str:
+        """Add a value to what holds it; the character behind it and its comma."""
+        if isinstance(holder, dict):
+            holder[keys.pop()] = value
+            return self._separator("}")
+        holder.append(value)
+        return self._separator("]")
+
+    def _count(self, values: int) -> None:
+        self._left -= 1
+        self._values += values
+        if self._values > self._max_values:
+            raise self._error(f"more than {self._max_values} values")
+
+    def _whole(self, char: str) -> object:
+        """The value that begins here, if it can be read at once."""
         if char in ('"', "'") and char:
             return self._string(char)
-        if char == "{":
-            return self._object()
-        if char == "[":
-            return self._array()
+        if char in ("{", "["):
+            return self._container(char)
         if char.isdigit() or char == "-":
             return self._number()
-        match = _IDENTIFIER.match(self._text, self._at)
+        match = _IDENTIFIER.match(self._text, self._at, self._at + MAX_KEY)
         if match is None or match[0] not in _WORDS:
             raise self._error("no value")
         self._at = match.end()
         return _WORDS[match[0]]
 
+    def _container(self, char: str) -> object:
+        """An object or array, if it can be read at once."""
+        at = self._at
+        if char == "{" and self._depth < MAX_DEPTH:
+            numbers = _NUMBERS.match(self._text, at, at + MAX_NUMBERS)
+            if numbers is not None:
+                self._at = numbers.end()
+                pairs = [pair.split(":") for pair in numbers[1].split(",")]
+                self._values += len(pairs)
+                self._left = 0
+                return {int(key): int(value) for key, value in pairs}
+        if at <= self._failed_at:
+            return _NESTS
+        if at - self._begin >= len(self._window) // 2:
+            self._begin = at
+            self._window = self._text[at : at + WINDOW]
+            # The C reader does not put the halves of a character together.
+            half = _ESCAPED_SURROGATE.search(self._window)
+            if half is not None:
+                self._window = self._window[: half.start()]
+        begin = at - self._begin
+        try:
+            value, end = _decode(self._window, begin)
+        except json.JSONDecodeError as error:
+            self._failed_at = max(self._begin + error.pos, at)
+            return _NESTS
+        except RecursionError:
+            raise _too_deep() from None
+        except ValueError:
+            raise self._error("a number too long") from None
+        count = self._window.count
+        brackets = count("{", begin, end) + count("[", begin, end)
+        if self._depth + brackets > MAX_DEPTH and (
+            self._depth + depth_of(value) > MAX_DEPTH
+        ):
+            raise _too_deep()
+        self._at = self._begin + end
+        self._left -= (end - begin) * STEP_VALUES // WINDOW
+        self._count(brackets + count(",", begin, end))
+        return value
+
     def _string(self, quote: str) -> str:
-        match = _QUOTED[quote].match(self._text, self._at)
+        most = self._max_string
+        match = _QUOTED[quote].match(self._text, self._at, self._at + most)
         if match is None:
-            raise self._error("a string without end")
+            raise self._error(
+                f"a string without end, or of more than {most} characters"
+            )
         text = match[1]
         if "\\" in text:
             text = _ESCAPE.sub(self._unescaped, text)
             if _SURROGATE.search(text):
                 text = _paired(text)
         self._at = match.end()
+        self._left -= len(text) * STEP_VALUES // WINDOW
         return text
 
     def _unescaped(self, match: re.Match[str]) -> str:
@@ -248,7 +478,7 @@ class _Reader:
         return _ESCAPES[escape]
 
     def _number(self) -> int | float:
-        match = _NUMBER.match(self._text, self._at)
+        match = _NUMBER.match(self._text, self._at, self._at + 2 * MAX_DIGITS)
         if match is None:
             raise self._error("no number")
         whole, fraction, exponent = match.groups()
@@ -267,40 +497,6 @@ class _Reader:
         if self._depth > MAX_DEPTH:
             raise _too_deep()
 
-    def _array(self) -> list[object]:
-        self._deeper()
-        self._at += 1
-        items: list[object] = []
-        char = self._next()
-        while char != "]":
-            items.append(self._value())
-            char = self._separator("]")
-        self._at += 1
-        self._depth -= 1
-        return items
-
-    def _object(self) -> dict[object, object]:
-        numbers = _NUMBERS.match(self._text, self._at)
-        if numbers is not None and self._depth < MAX_DEPTH:
-            self._at = numbers.end()
-            pairs = [pair.split(":") for pair in numbers[1].split(",")]
-            return {int(key): int(value) for key, value in pairs}
-        self._deeper()
-        self._at += 1
-        members: dict[object, object] = {}
-        char = self._next()
-        while char != "}":
-            key = self._key(char)
-            if self._next() != ":":
-                raise self._error("no colon")
-            self._at += 1
-            self._next()
-            members[key] = self._value()
-            char = self._separator("}")
-        self._at += 1
-        self._depth -= 1
-        return members
-
     def _separator(self, end: str) -> str:
         """Skip one comma; the character behind it, or the closing bracket."""
         char = self._next()
@@ -311,18 +507,23 @@ class _Reader:
             raise self._error("no comma")
         return char
 
-    def _key(self, char: str) -> object:
+    def _key(self, char: str) -> Generator[None, None, object]:
         if char in ('"', "'") and char:
             return self._string(char)
         if char == "{":
-            return ObjectKey.of(self._object())
+            at = self._at
+            members = yield from self._value()
+            if self._at - at > MAX_KEY:
+                raise self._error(f"a key of more than {MAX_KEY} characters")
+            assert isinstance(members, dict)
+            return ObjectKey.of(members)
         if char.isdigit() or char == "-":
             number = self._number()
             # Without a bound, numbers could be chosen that have the same hash.
             if not isinstance(number, int) or not -_LONG <= number < _LONG:
                 raise self._error("a key that is no number of 64 bits")
             return number
-        match = _IDENTIFIER.match(self._text, self._at)
+        match = _IDENTIFIER.match(self._text, self._at, self._at + MAX_KEY)
         if match is None:
             raise self._error("no key")
         self._at = match.end()
@@ -331,41 +532,91 @@ class _Reader:
 
 # References
 
-#: A reference: the dict or list that holds it, under which key, and its path.
-_Found: TypeAlias = tuple[Any, Any, str]
+#: A reference: the dict or list that holds it, under which key, its path, and in how
+#: many containers it stands.
+_Found: TypeAlias = tuple[Any, Any, str, int]
 
 
-def _resolve(root: object) -> object:
-    """Put the targets in the place of references."""
+def _resolve(root: object) -> Generator[None, None, object]:
+    """Put the targets in the place of references, in steps."""
     found: list[_Found] = []
-    _find(root, found)
+    yield from _find(root, found)
     # All targets are looked up before any reference is replaced, so that the search for
     # references in a target sees the text as it was.
-    weights: dict[int, int | None] = {}
+    known: dict[int, tuple[int, int] | None] = {}
     targets: list[object] = []
     total = 0
-    for _, _, path in found:
+    for number, (_, _, path, depth) in enumerate(found):
+        if number % STEP_VALUES == 0:
+            yield
         target = _target(root, path)
-        if id(target) not in weights:
-            weights[id(target)] = _weight(target)
-        weight = weights[id(target)]
-        total += weight or 0
+        size = None
+        # The whole holds the reference, however large it is.
+        if target is not root:
+            if id(target) not in known:
+                known[id(target)] = _size(target)
+                yield
+            size = known[id(target)]
+        if size is None or target is None:
+            targets.append({})
+            continue
+        total += size[0]
         if total > MAX_EXPANSION:
             raise RemoteProtocolError("JSON: references to too much")
-        targets.append({} if target is None or weight is None else target)
-    for (place, key, _), target in zip(found, targets, strict=True):
-        place[key] = target
+        # A target may itself nest, and is deeper now than where it was found.
+        if depth + size[1] > MAX_DEPTH:
+            raise _too_deep()
+        targets.append(target)
+    for number, (place, key, _, _) in enumerate(found):
+        if number % STEP_VALUES == 0:
+            yield
+        place[key] = targets[number]
     return {} if _reference(root) is not None else root
+
+
+def _find(root: object, found: list[_Found]) -> Generator[None, None, None]:
+    """Collect the references below C{root}, in steps."""
+    places = deque([(root, 1)])
+    left = STEP_VALUES
+    while places:
+        place, depth = places.pop()
+        items: Iterable[tuple[object, object]] = ()
+        if isinstance(place, dict):
+            items = place.items()
+        elif isinstance(place, list):
+            items = enumerate(place)
+        for key, value in items:
+            left -= 1
+            if not left:
+                left = STEP_VALUES
+                yield
+            if isinstance(value, _NESTING):
+                path = _reference(value)
+                if path is not None:
+                    found.append((place, key, path, depth))
+                else:
+                    places.append((value, depth + 1))
+
+
+def _size(target: object) -> tuple[int, int] | None:
+    """The weight and depth of a target; None if it holds a reference."""
+    weight = _weight(target)
+    return None if weight is None else (weight, depth_of(target))
+
+
+def _too_large() -> NoReturn:
+    raise RemoteProtocolError(f"JSON: a reference to more than {MAX_TARGET} characters")
 
 
 def _weight(value: object) -> int | None:
     """About how much text a value makes; None if it holds a reference."""
     if isinstance(value, str):
         return 16 + len(value)
+    items: Iterable[object]
     if isinstance(value, dict):
         if _reference(value) is not None:
             return None
-        items = [*value.keys(), *value.values()]
+        items = chain(value.keys(), value.values())
     elif isinstance(value, list):
         items = value
     else:
@@ -376,6 +627,8 @@ def _weight(value: object) -> int | None:
         if weight is None:
             return None
         total += weight
+        if total > MAX_TARGET:
+            _too_large()
     return total
 
 
@@ -386,21 +639,6 @@ def _reference(value: object) -> str | None:
         if isinstance(path, str):
             return path
     return None
-
-
-def _find(place: object, found: list[_Found]) -> None:
-    """Collect the references below C{place}: where, under which key, to what."""
-    items: list[tuple[object, object]] = []
-    if isinstance(place, dict):
-        items = list(place.items())
-    elif isinstance(place, list):
-        items = list(enumerate(place))
-    for key, value in items:
-        path = _reference(value)
-        if path is not None:
-            found.append((place, key, path))
-        elif isinstance(value, dict | list):
-            _find(value, found)
 
 
 def _target(root: object, path: str) -> object:

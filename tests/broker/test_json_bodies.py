@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.json_bodies import decoded, with_body
+from rocketbroker.broker.json_bodies import body_in_steps, decoded, with_body
 from rocketbroker.errors import SystemFailure
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import MAX_LENIENT_BODY
+from rocketbroker.wire.fastjson import (
+    MAX_LENIENT_TURN_BODY,
+    MAX_TURN_BODY,
+    at_once,
+)
 
 
 class BodyTests(SynchronousTestCase):
@@ -30,10 +34,29 @@ class BodyTests(SynchronousTestCase):
 
     def test_lenientLength(self) -> None:
         """A long body in the dialect is refused before it is read."""
-        body = b"{1:" + b" " * MAX_LENIENT_BODY + b"2}"
+        body = b"{1:" + b" " * MAX_LENIENT_TURN_BODY + b"2}"
         with self.assertRaises(SystemFailure) as caught:
             decoded(Command(1, body=body), DataVersion.from_json)
         self.assertIn("not strict JSON", caught.exception.remark)
+
+    def test_longBodyIsNotReadInOneTurn(self) -> None:
+        """A body beyond what one turn reads is refused in words."""
+        body = b'{"counter":3}'
+        longest = body + b" " * (MAX_TURN_BODY - len(body))
+        decoded(Command(1, body=longest), DataVersion.from_json)
+        with self.assertRaises(SystemFailure) as caught:
+            decoded(Command(1, body=longest + b" "), DataVersion.from_json)
+        self.assertIn("read at once", caught.exception.remark)
+
+    def test_longBodyIsReadInSteps(self) -> None:
+        """In steps, a long body becomes its value, and a bad one the same answer."""
+        body = b'{"a":[%s 0]}' % (b"'x', " * MAX_LENIENT_TURN_BODY)
+        value = at_once(body_in_steps(Command(1, body=body)))
+        self.assertEqual(value, {"a": ["x"] * MAX_LENIENT_TURN_BODY + [0]})
+        for wrong in (b"", body[:-1]):
+            with self.assertRaises(SystemFailure) as caught:
+                at_once(body_in_steps(Command(1, body=wrong)))
+            self.assertIn("body", caught.exception.remark)
 
     def test_withBody(self) -> None:
         """An answer carries JSON, and no extension fields but those given."""

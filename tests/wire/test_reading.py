@@ -5,7 +5,20 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.wire.reading import MAX_DEPTH, MAX_EXPANSION, ObjectKey, loads
+from rocketbroker.wire.reading import (
+    MAX_BLANKS,
+    MAX_DEPTH,
+    MAX_EXPANSION,
+    MAX_KEY,
+    MAX_NUMBERS,
+    MAX_STRING,
+    MAX_TARGET,
+    WINDOW,
+    ObjectKey,
+    at_once,
+    loads,
+    loads_in_steps,
+)
 
 
 class DialectTests(SynchronousTestCase):
@@ -337,3 +350,100 @@ class ReferenceTests(SynchronousTestCase):
         for text in ('{"a":{"$ref":"$","b":1}}', '{"a":{"$ref":1}}', '{"$refs":"$"}'):
             loaded = loads(text)
             self.assertIn("$ref", str(loaded))
+
+    def test_largeTarget(self) -> None:
+        """A reference to more than a step weighs is refused; one to the whole, which
+        holds it, is an empty object as ever."""
+        target = "x" * MAX_TARGET
+        with self.assertRaises(RemoteProtocolError):
+            loads(f'{{"a":["{target}"],"b":{{"$ref":"$.a"}}}}')
+        value = loads(f'{{"a":["{target}"],"b":{{"$ref":"$"}}}}')
+        self.assertEqual(value, {"a": [target], "b": {}})
+
+
+class StepTests(SynchronousTestCase):
+    """Long texts, read in steps."""
+
+    def steps(self, text: str) -> int:
+        """In how many steps a text is read; to the value that L{loads} reads."""
+        steps = 0
+        work = loads_in_steps(text.encode())
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                self.assertEqual(end.value, loads(text))
+                return steps
+            steps += 1
+
+    def test_strictText(self) -> None:
+        """Strict JSON, with what begins and ends in each place of a window."""
+        for shift in range(20):
+            item = '{"a":[1.5,true,null,"x\\"y\\u00e9"],"b":{"c":-12345}}'
+            items = ",".join([f'"{"s" * shift}"', *[item] * 600])
+            count = self.steps(f'{{"a":[{items}],"b":12345,"c":"d"}}')
+            self.assertGreater(count, 600 * len(item) // (2 * WINDOW))
+
+    def test_dialectText(self) -> None:
+        """The dialect, between strict JSON, and the halves of characters."""
+        items = (
+            '{1:{2:3}},{\'a\':{"b":[1]}},{{"q":1}:2},[1,],/*c*/{a:NaN},'
+            '[{"a":["\\ud83d\\ude00","\\ud83d"]},{}],[[1L]],[{"a":NaN}]'
+        )
+        count = self.steps("[" + ",".join([items] * 500) + "]")
+        self.assertGreater(count, 500 * len(items) // (2 * WINDOW))
+
+    def test_valuesOneByOne(self) -> None:
+        """Plain values, tables of numbers and long strings take a step each time that
+        there are many."""
+        self.assertGreater(self.steps("[" + "1," * 20000 + "1]"), 250)
+        table = ",".join(f"{number}:{number}" for number in range(2000))
+        self.assertGreater(self.steps(f"[{','.join(['{' + table + '}'] * 50)}]"), 49)
+        string = "'" + "x" * (MAX_STRING - 2) + "'"
+        self.assertGreater(self.steps(f"[{','.join([string] * 50)}]"), 49)
+
+    def test_references(self) -> None:
+        """References are looked for, and replaced, in steps."""
+        one = '{"$ref":"$.a"}'
+        text = f'{{"a":{{"b":1}},"x":[{",".join([one] * 20000)}]}}'
+        # Reading takes a window at least; looking and replacing 64 at most.
+        self.assertGreater(self.steps(text), 3 * 20000 // 64)
+
+    def test_noUtf8(self) -> None:
+        """Bytes that are not UTF-8 become replacements, also between two pieces."""
+        text = b"['" + b"\xff" * 10000 + b"\xe2\x82"
+        value = at_once(loads_in_steps(text + b"']"))
+        self.assertEqual(value, loads(text + b"']"))
+
+    def refused(self, text: str, why: str) -> None:
+        """A text is refused in steps, with a reason in words."""
+        with self.assertRaises(RemoteProtocolError) as caught:
+            at_once(loads_in_steps(text.encode()))
+        self.assertIn(why, str(caught.exception))
+
+    def test_manyValues(self) -> None:
+        """More values than are freed at once are refused, whoever reads them."""
+        most = 8000
+        for item, count in (("{}", 2), ("1", 1), ("[1,[2]]", 4), ("{1:2,3:4}", 3)):
+            text = " " * WINDOW + ",".join([item] * (most // count))
+            work = loads_in_steps(f"[{text}]".encode(), most - most // 8)
+            with self.assertRaises(RemoteProtocolError) as caught:
+                at_once(work)
+            self.assertIn(f"more than {most - most // 8} values", str(caught.exception))
+
+    def test_longPieces(self) -> None:
+        """What would take a step too long is refused, and its limit taken."""
+        at_once(loads_in_steps(f"['{'x' * (MAX_STRING - 2)}']".encode()))
+        self.refused(f"['{'x' * (MAX_STRING - 1)}']", "a string without end, or of")
+        at_once(loads_in_steps(f"[{' ' * (MAX_BLANKS - 1)}1]".encode()))
+        self.refused(f"[{' ' * MAX_BLANKS}1]", f"more than {MAX_BLANKS} blanks")
+        at_once(loads_in_steps(f"{{{{a:'{'x' * (MAX_KEY - 6)}'}}:1}}".encode()))
+        self.refused(f"{{{{a:'{'x' * MAX_KEY}'}}:1}}", "a key of more than")
+        self.refused("[" + "9" * 300000 + "]", "a number too long")
+        self.refused("[" * (MAX_DEPTH + 1) + " " * WINDOW, "deeper")
+        self.refused('[{"a":Infinity},' + " " * WINDOW + "1]", "no value")
+
+    def test_longTable(self) -> None:
+        """A table of numbers that is too long for one step is read by number."""
+        table = ",".join(f"{number}:{number}" for number in range(MAX_NUMBERS // 8))
+        self.assertGreater(self.steps(f"{{{table}}}"), 40)
