@@ -17,7 +17,6 @@ Fields: C{docs/facts/remoting.md} 2, 5 and 20.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Sequence
 from typing import Annotated, Final, TypeAlias
@@ -142,17 +141,6 @@ read_long_send: Final = msgspec.json.Decoder(LongSendHeader, strict=False).decod
 read_ack: Final = msgspec.json.Decoder(AckHeader, strict=False).decode
 _decode_pull = msgspec.json.Decoder(PullHeader, strict=False).decode
 
-#: The opaque as clients write it, unless it is beyond nine digits.
-_OPAQUE: Final = re.compile(rb'"opaque":(0|[1-9][0-9]{0,8})(?=[,}])')
-
-
-def cut_at_opaque(header: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """What stands before the opaque of a JSON header, the opaque itself, and what
-    stands behind it; None if it does not stand there once in the usual form."""
-    parts = _OPAQUE.split(header)
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
-
-
 #: Decimal digits that surely fit into 64 bits.
 _SAFE_DIGITS: Final = 18
 
@@ -203,12 +191,6 @@ SEND_ANSWER_WITHOUT_ID: Final = SEND_ANSWER.replace(b',"transactionId":"%b"', b"
 
 #: The answer to an acknowledgement: opaque.
 ACK_ANSWER: Final = b'{"code":0,"flag":1,"language":"JAVA","opaque":%d' + _END
-
-#: The answer to a heartbeat of the first version: opaque.
-HEARTBEAT_ANSWER: Final = (
-    b'{"code":0,"extFields":{"IS_SUPPORT_HEART_BEAT_V2":"true","IS_SUB_CHANGE":"true"},'
-    b'"flag":1,"language":"JAVA","opaque":%b' + _END
-)
 
 #: The answer to a pull: response code, suggested broker, next, min and max offset, the
 #: two system flags, opaque, remark.

@@ -10,8 +10,7 @@ and the owner can ask clients, too.
 
 A worker I{joins} the owner's store (L{rocketbroker.store.sharing}), appends ordinary
 sends itself, reads for ordinary pulls, and answers both; so the owner's core is not the
-limit of what a broker takes and gives. It answers heartbeats that say nothing new, too.
-All other requests are relayed.
+limit of what a broker takes and gives. All other requests are relayed.
 
 What a worker may append
 ========================
@@ -97,16 +96,6 @@ next PULLS it relays all pulls.
     ends of queues        shared    the words MIN, MAX
     ====================  ========  ===================  ===============================
 
-Which heartbeats a worker may answer
-====================================
-
-One that says the same, but for its opaque, as the last heartbeat of its connection,
-which was relayed. The owner has said (HEARTBEAT) that another one like it would change
-nothing, and READ_VERSION is what it was then: that changes with all that a heartbeat
-rests on, but for a client that unregisters, of which the owner tells its worker. From
-HEARTBEATS the owner knows within a second which clients are there. Heartbeats of the
-second version are relayed.
-
 Order
 =====
 
@@ -125,8 +114,7 @@ The modules, in the order in which a request meets them:
   - C{approvals}: which these are, as the owner decides it; C{payloads}: what the two
     say of them
   - C{own_pulls}: the pulls that the worker answers itself; C{pull_approvals}: which
-    these are, as the owner decides it, and which heartbeats
-  - C{own_heartbeats}: the heartbeats that the worker answers itself
+    these are, as the owner decides it
   - C{relayed_socket}: the socket of one connection, in the owner
   - C{owner_link}: the owner's end of a link: all such sockets of one worker
   - C{worker}: a worker, from its start to its end

@@ -58,9 +58,6 @@ class Kind(IntEnum):
       bytes each
     - WAKE, to the worker: that queue has grown: its slot, 8 bytes; L{WAKE_ALL}: all
       pulls that wait are to be answered
-    - HEARTBEAT, to the worker: the opaque of a heartbeat of this connection, 4 bytes;
-      another one like it may be answered there; L{FORGET}: none any more
-    - HEARTBEATS, to the owner: those that the worker has answered, as JSON
     - FENCE, to the owner: tell when all that came before on this connection is done;
       to the worker: it is
     """
@@ -85,8 +82,6 @@ class Kind(IntEnum):
     PULLED = 18
     WAIT = 19
     WAKE = 20
-    HEARTBEAT = 21
-    HEARTBEATS = 22
 
 
 class Reason(IntEnum):
@@ -107,12 +102,6 @@ WAKE_WORD: Final = Struct("<q")
 
 #: In the place of a slot in WAKE: all queues.
 WAKE_ALL: Final = -1
-
-#: The payload of HEARTBEAT: an opaque.
-HEARTBEAT_WORD: Final = Struct("<i")
-
-#: In the place of an opaque there, which is never negative.
-FORGET: Final = -1
 
 #: Bytes of one connection that the worker may have and the client's kernel has not
 #: taken: what the kernel's own buffer may hold of a connection without a worker.

@@ -256,13 +256,11 @@ class OwnPulls:
         """Whether the owner has not been told of all."""
         return bool(self._touched)
 
-    def take(
-        self, client: RelayedClient, header: bytes, body: bytes, size: int
-    ) -> bool:
-        """See L{TakesRequests.take
-        <rocketbroker.workers.relayed_client.TakesRequests.take>}."""
+    def take(self, client: RelayedClient, header: bytes, size: int) -> bool:
+        """See L{TakesPulls.take
+        <rocketbroker.workers.relayed_client.TakesPulls.take>}."""
         reading, connection = self._reading, client.connection
-        if reading is None or not self.current():
+        if reading is None or not self._begin(reading):
             return False
         call = read_pull(header)
         if call is None or call.flag & ONEWAY or call.extFields.requestSource:
@@ -294,14 +292,14 @@ class OwnPulls:
         self._seconds = self._hub.seconds() - self._hub.now
         return True
 
-    def current(self) -> int:
-        """The version by which requests are answered now, or 0: looks once in a turn
-        whether all is still as it was."""
+    def _begin(self, reading: JoinedReading) -> bool:
+        """Whether pulls are answered now: looks once in a turn whether all is still as
+        it was."""
         if self._turn != self._hub.turn_count:
-            self._turn, reading = self._hub.turn_count, self._reading
-            if self.version and (reading is None or reading.version != self.version):
+            self._turn = self._hub.turn_count
+            if self.version and reading.version != self.version:
                 self._forget()
-        return self.version
+        return self.version != 0
 
     def _route_of(self, fields: PullFields, client: RelayedClient) -> OwnRoute | None:
         """The route of a pull; asks for it if there is none."""

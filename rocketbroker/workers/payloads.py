@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.workers.test_own_sends -*-
 """What an owner and a worker say of sends that the worker appends itself, and of pulls
-and heartbeats that it answers itself: the payloads of ALLOW, ASK, QUEUE and APPENDED,
-of PULLS, ASK_PULL, ROUTE and PULLED, and of HEARTBEATS, as JSON.
+that it answers itself: the payloads of ALLOW, ASK, QUEUE and APPENDED, and of PULLS,
+ASK_PULL, ROUTE and PULLED, as JSON.
 
 Both are processes of one broker, and of one version.
 """
@@ -248,20 +248,6 @@ class Pulled(msgspec.Struct, array_like=True):
     queues: list[QueuePulls]
 
 
-@final
-class AnsweredHeartbeats(msgspec.Struct, array_like=True):
-    """The heartbeats that a worker has answered since it has said so last.
-
-    @ivar seconds: how long the last one took.
-    @ivar bytes_in: the bytes of all.
-    @ivar connections: of whom they were, by the numbers on the link.
-    """
-
-    seconds: float
-    bytes_in: int
-    connections: list[int]
-
-
 encode: Final = msgspec.json.Encoder().encode
 read_allowance: Final = msgspec.json.Decoder(Allowance).decode
 read_ask: Final = msgspec.json.Decoder(Ask).decode
@@ -271,4 +257,3 @@ read_pulls: Final = msgspec.json.Decoder(PullAllowance).decode
 read_ask_pull: Final = msgspec.json.Decoder(AskPull).decode
 read_route: Final = msgspec.json.Decoder(PullRoute).decode
 read_pulled: Final = msgspec.json.Decoder(Pulled).decode
-read_heartbeats: Final = msgspec.json.Decoder(AnsweredHeartbeats).decode

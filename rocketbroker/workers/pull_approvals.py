@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.workers.test_own_pulls -*-
-"""Which pulls and heartbeats workers may answer themselves, as the owner decides it.
+"""Which pulls workers may answer themselves, as the owner decides it.
 
 They may answer a pull that would go the hot way here and find something in memory. What
 such a pull rests on changes with topics, groups, subscriptions, settings and resets of
@@ -24,8 +24,6 @@ from rocketbroker.errors import BrokerError
 from rocketbroker.filtering import tags
 from rocketbroker.records.names import is_retry_topic
 from rocketbroker.remoting.counts import Counts
-from rocketbroker.remoting.hubconnection import HubConnection
-from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.assembly import physical_memory
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import IQueue
@@ -35,8 +33,6 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.headers.pull import SUBSCRIPTION
 from rocketbroker.wire.hot import PullFields
 from rocketbroker.workers.link_frames import (
-    FORGET,
-    HEARTBEAT_WORD,
     WAIT_WORDS,
     WAKE_ALL,
     WAKE_WORD,
@@ -46,18 +42,15 @@ from rocketbroker.workers.owner_link import WorkerLink
 from rocketbroker.workers.payloads import (
     READ_SETTINGS,
     WAIT_SETTINGS,
-    AnsweredHeartbeats,
     AskPull,
     PullAllowance,
     Pulled,
     PullRoute,
     encode,
     read_ask_pull,
-    read_heartbeats,
     read_pulled,
     some_of,
 )
-from rocketbroker.workers.relayed_socket import RelayedSocket
 
 #: So long after a change workers are told anew, with all other changes until then.
 SETTLE_SECONDS: Final = 0.05
@@ -101,7 +94,6 @@ class PullApprovals:
         broker.running.subscribe(lambda _: self.changed())
         broker.offsets.watch(self)
         broker.long_polling.others = self
-        broker.heartbeats.repeated.elsewhere = self
         self.changed()
 
     def stop(self) -> None:
@@ -190,8 +182,6 @@ class PullApprovals:
             self._asks.append((link, read_ask_pull(payload)))
         elif kind == Kind.PULLED:
             self._count(read_pulled(payload))
-        elif kind == Kind.HEARTBEATS:
-            self._heard(link, read_heartbeats(payload))
         elif kind == Kind.WAIT:
             self._wait(link, *WAIT_WORDS.unpack(payload))
 
@@ -294,40 +284,6 @@ class PullApprovals:
         port.bytes_in += said.bytes_in
         code = RequestCode.PULL_MESSAGE
         broker.main.answered(code, 0, said.seconds, said.pulls)
-
-    # Heartbeats.
-
-    def remember(self, connection: IConnection, opaque: int) -> bool:
-        """Let the worker of a connection answer such a heartbeat; whether it has one.
-
-        What it rests on has the version of pulls, too.
-        """
-        return self._tell_of(connection, opaque)
-
-    def forget(self, connection: IConnection) -> None:
-        """Let its worker relay the next one."""
-        self._tell_of(connection, FORGET)
-
-    @staticmethod
-    def _tell_of(connection: IConnection, opaque: int) -> bool:
-        sock = connection.socket if isinstance(connection, HubConnection) else None
-        if not isinstance(sock, RelayedSocket):
-            return False
-        sock.tell(Kind.HEARTBEAT, HEARTBEAT_WORD.pack(opaque))
-        return True
-
-    def _heard(self, link: WorkerLink, said: AnsweredHeartbeats) -> None:
-        """Count the heartbeats that a worker has answered; it knows these members."""
-        broker, count = self._broker, len(said.connections)
-        sockets = [link.sockets.get(each) for each in said.connections]
-        connections = [sock.connection for sock in sockets if sock is not None]
-        seen = [each for each in connections if each is not None]
-        broker.heartbeats.repeated.taken_elsewhere(count, seen)
-        port = self._port_counts()
-        port.frames_in += count
-        port.frames_out += count
-        port.bytes_in += said.bytes_in
-        broker.main.answered(RequestCode.HEART_BEAT, 0, said.seconds, count)
 
     # Pulls that wait in workers.
 

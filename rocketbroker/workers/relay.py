@@ -57,7 +57,6 @@ from rocketbroker.workers.link_frames import (
 from rocketbroker.workers.relayed_client import (
     RelayedClient,
     TakesPulls,
-    TakesRequests,
     is_send,
 )
 
@@ -70,9 +69,8 @@ _WORDS: Final = Struct(
 )
 
 
-#: How the headers of pulls and heartbeats begin.
+#: How the header of a pull begins.
 PULL: Final = b'{"code":11,"'
-HEARTBEAT: Final = b'{"code":34,"'
 
 #: Requests with longer headers are relayed: properties have a limit, and the owner's
 #: words for it.
@@ -92,7 +90,6 @@ class OwnerRelay:
     @ivar own_most: a longer frame, without its first word, is relayed.
     @ivar begin: whether the worker serves anything itself now, before it is asked to.
     @ivar finish: does now what was to be done at the end of the turn.
-    @ivar own: what answers other requests, by the first bytes of the header.
     @ivar pulls: what answers pulls; L{None}: they are relayed.
     """
 
@@ -108,7 +105,7 @@ class OwnerRelay:
     ) -> None:
         """
         @param group: the clients' connections.
-        @param told: gets what concerns the worker itself, and HEARTBEAT.
+        @param told: gets what concerns the worker itself.
         @param gone: called when the owner is.
         """
         self.peer = "the owner"
@@ -118,7 +115,6 @@ class OwnerRelay:
         self.own_most = group.limits.frame_bytes
         self.begin: Callable[[], bool] = lambda: True
         self.finish: Callable[[], object] = self.served.clear
-        self.own: dict[bytes, TakesRequests] = {}
         self.pulls: TakesPulls | None = None
         self._unfenced: list[RelayedClient] = []
         self._hub = hub
@@ -145,7 +141,7 @@ class OwnerRelay:
             self._waiting.append(client)
             client.hold()
             return 0
-        if self._group.table.hot or self.own:
+        if self._group.table.hot or self.pulls is not None:
             start, frames = self._serve(client, data)
         else:
             start, frames = self._whole(data)
@@ -189,9 +185,8 @@ class OwnerRelay:
             if end > size or not 4 <= length <= most:
                 break
             key = data[head : head + 12] if word <= length - 4 else b""
-            own = self.own.get(key)
-            if own is not None:
-                if self._answered_here(client, own, data[start:end], word):
+            if key == PULL and self.pulls is not None:
+                if self._pulled(client, self.pulls, data[start:end], word):
                     served = self._take_span(client, data, served, start)
                     self._pass(client, data[begin:start])
                     begin = start = end
@@ -242,21 +237,21 @@ class OwnerRelay:
         self._pass(client, data[begin:start])
         return start, frames
 
-    def _answered_here(
-        self, client: RelayedClient, own: TakesRequests, frame: bytes, word: int
+    def _pulled(
+        self, client: RelayedClient, pulls: TakesPulls, frame: bytes, word: int
     ) -> bool:
-        """Let the worker answer a request; whether it does.
+        """Let the worker answer a pull; whether it does.
 
-        While unread answers take too much memory the connection waits with a pull.
+        While unread answers take too much memory the connection waits with it.
 
         @param word: the length of the header.
         """
-        connection, body = client.connection, 8 + word
-        if own is self.pulls and self._hub.buffers.is_crowded:
+        connection = client.connection
+        if self._hub.buffers.is_crowded:
             self._hub.buffers.wait_to_ask(connection)
             return False
         try:
-            done = own.take(client, frame[8:body], frame[body:], len(frame))
+            done = pulls.take(client, frame[8 : 8 + word], len(frame))
         except Exception as error:
             connection.hot_failed(frame[4:], error)
             return True
@@ -334,10 +329,6 @@ class OwnerRelay:
         """
         return counts.lost, counts.idle, counts.stalled
 
-    def client(self, connection_id: int) -> RelayedClient | None:
-        """The connection of a client by its number on the link."""
-        return self._clients.get(connection_id)
-
     def tell(self, frame: bytes) -> None:
         """Send a frame to the owner."""
         self.stream.write(frame)
@@ -366,7 +357,7 @@ class OwnerRelay:
                     self._answered[connection_id] = client
             elif kind == Kind.OPEN:
                 self._open(connection_id, payload)
-            elif connection_id and kind != Kind.HEARTBEAT:
+            elif connection_id:
                 self._control(kind, connection_id)
             else:
                 self._told(LinkFrame(kind, connection_id, payload))

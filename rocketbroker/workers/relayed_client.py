@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.workers.test_relay -*-
-"""A client's connection in a worker, what answers its requests there, and what of it
+"""A client's connection in a worker, what answers its pulls there, and what of it
 may be a send."""
 
 from __future__ import annotations
@@ -35,15 +35,11 @@ class RelayedClient:
     @ivar unacknowledged: bytes of the owner for it that were not acknowledged.
     @ivar fences: how many fences have not come back.
     @ivar is_unfenced: whether sends were relayed that have no fence behind them yet.
-    @ivar heartbeat: a hash of the heartbeat that is answered here when it is repeated.
-    @ivar asked: the opaque and the hash of the last one that was relayed.
     """
 
     __slots__ = (
-        "asked",
         "connection",
         "fences",
-        "heartbeat",
         "id",
         "is_broken",
         "is_held",
@@ -61,29 +57,21 @@ class RelayedClient:
         self.unacknowledged = 0
         self.fences = 0
         self.is_unfenced = False
-        self.heartbeat: int | None = None
-        self.asked: tuple[int, int] | None = None
 
     def hold(self) -> None:
         """Read it, or do not."""
         self.connection.hold(self.is_held or self.waits or self.is_broken)
 
 
-class TakesRequests(Protocol):
-    """Answers requests of one code in this worker."""
+class TakesPulls(Protocol):
+    """Answers pulls in this worker."""
 
-    def take(
-        self, client: RelayedClient, header: bytes, body: bytes, size: int
-    ) -> bool:
-        """Answer a request, or let it wait.
+    def take(self, client: RelayedClient, header: bytes, size: int) -> bool:
+        """Answer a pull, or let it wait.
 
         @param size: the bytes of its frame.
         @return: whether that was done; else it is to be relayed.
         """
-
-
-class TakesPulls(TakesRequests, Protocol):
-    """Answers pulls."""
 
     @property
     def is_unreported(self) -> bool:

@@ -22,7 +22,6 @@ from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.workers.link import LinkStream
 from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
-from rocketbroker.workers.own_heartbeats import OwnHeartbeats
 from rocketbroker.workers.own_pulls import OwnPulls
 from rocketbroker.workers.own_sends import OwnSends
 from rocketbroker.workers.payloads import (
@@ -31,7 +30,7 @@ from rocketbroker.workers.payloads import (
     read_queue,
     read_route,
 )
-from rocketbroker.workers.relay import HEARTBEAT, PULL, OwnerRelay
+from rocketbroker.workers.relay import OwnerRelay
 from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 
 #: How often a worker says how it does.
@@ -61,7 +60,6 @@ class Worker:
     @ivar relay: the link.
     @ivar own_sends: what it appends itself.
     @ivar own_pulls: the pulls that it answers itself.
-    @ivar own_heartbeats: the heartbeats.
     """
 
     _log = Logger()
@@ -104,11 +102,7 @@ class Worker:
             reactor, open_files.files, wall_ms, self.hub, self.group, self.relay
         )
         self.own_pulls = OwnPulls(reactor, open_files, self.hub, self.relay)
-        self.own_heartbeats = OwnHeartbeats(
-            reactor, self.hub, self.relay, self.own_pulls.current
-        )
         self.relay.pulls = self.own_pulls
-        self.relay.own = {PULL: self.own_pulls, HEARTBEAT: self.own_heartbeats}
 
     def _told(self, frame: LinkFrame) -> None:
         """The owner says something that concerns the worker itself."""
@@ -125,10 +119,6 @@ class Worker:
             self.own_pulls.allow(read_pulls(frame.payload))
         elif frame.kind == Kind.ROUTE:
             self.own_pulls.route(read_route(frame.payload))
-        elif frame.kind == Kind.HEARTBEAT:
-            client = self.relay.client(frame.connection)
-            if client is not None:
-                self.own_heartbeats.approved(client, frame.payload)
         elif frame.kind == Kind.WAKE:
             self.own_pulls.woken(frame.payload)
         elif frame.kind == Kind.STOP:
@@ -180,7 +170,6 @@ class Worker:
                 call.cancel()
         self.own_sends.close()
         self.own_pulls.close()
-        self.own_heartbeats.close()
         self.relay.abort()
         self.hub.shut()
         self._ended()

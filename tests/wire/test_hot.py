@@ -16,7 +16,6 @@ from rocketbroker.wire.hot import (
     PULL_ANSWER,
     SEND_ANSWER,
     SendHeader,
-    cut_at_opaque,
     frame_of,
     quoted,
     read_ack,
@@ -316,30 +315,3 @@ class AckTests(SynchronousTestCase):
         """The template is what the general encoder makes."""
         command = Command(0, opaque=-5, flag=RESPONSE)
         self.assertEqual(frame_of(ACK_ANSWER % -5), encode(command, JSON))
-
-
-class OpaqueTests(SynchronousTestCase):
-    """Where the opaque of a header stands."""
-
-    def test_usual(self) -> None:
-        """Once, as a number of up to nine digits, at the end or before a comma."""
-        self.assertEqual(
-            cut_at_opaque(b'{"code":34,"opaque":70,"version":1}'),
-            (b'{"code":34,', b"70", b',"version":1}'),
-        )
-        found = cut_at_opaque(b'{"code":34,"opaque":999999999}')
-        self.assertEqual(found, (b'{"code":34,', b"999999999", b"}"))
-
-    def test_unusual(self) -> None:
-        """All else is not read here."""
-        for words in (
-            b"",
-            b'"opaque":-7',
-            b'"opaque":07',
-            b'"opaque":"7"',
-            b'"opaque":7.0',
-            b'"opaque": 7',
-            b'"opaque":1000000000',
-            b'"opaque":7,"opaque":8',
-        ):
-            self.assertIsNone(cut_at_opaque(b'{"code":34,' + words + b"}"), words)

@@ -2,7 +2,7 @@
 """Producers, consumers, and their subscriptions.
 
 - L{heartbeats} (34, 35, 46) fills the registries L{consumers} and L{producers} with
-  L{members}. L{repeated_heartbeats}: those that change nothing, answered at once.
+  L{members}.
 - L{consumer_notify} makes members rebalance. L{consumer_info}: members and offsets,
   for consumers (38, 14, 15). L{queue_assignment}: queues for each member (400, 401).
 - L{sql_filters}: SQL92 subscriptions. L{subscription_digest}: a subscription, short

@@ -75,15 +75,6 @@ class ConsumerGroup:
         self._list = None
         return self.members.pop(connection, None)
 
-    def settings(self) -> tuple[object, ...]:
-        """What heartbeats say of the whole group; all differs if any of it does."""
-        return (
-            self.consume_type,
-            self.message_model,
-            self.consume_from_where,
-            self.revision,
-        )
-
     def client_ids(self) -> list[str]:
         """The members' client ids; one that is connected twice is there once."""
         return list(dict.fromkeys(member.client_id for member in self.members.values()))
@@ -130,25 +121,26 @@ Changed: TypeAlias = Callable[[ConsumerGroup, IConnection | None], None]
 class ConsumerRegistry:
     """All consumer groups that have members.
 
-    @ivar seconds: the monotonic time.
     @ivar expired: how many members went silent and were removed.
     @ivar touched: the groups whose members or subscriptions have changed since the
         diagnosis has emptied it.
     @ivar broadcasting: the groups of push consumers that broadcast.
-    @ivar generation: moves when what is known of any group may have changed, but for
-        its members.
+    @ivar generation: moves when subscriptions of any group may have changed.
     """
 
     def __init__(
         self, seconds: Callable[[], float], log: MemberLog, changed: Changed
     ) -> None:
+        """
+        @param seconds: the monotonic time.
+        """
         self.expired = 0
         self.touched: set[str] = set()
         self.broadcasting: set[str] = set()
         self.generation = 0
         self._log = log
         self._changed = changed
-        self.seconds = seconds
+        self._seconds = seconds
         self._groups: dict[str, ConsumerGroup] = {}
         # A tuple is a quarter of a set, and most connections are in one group.
         self._groups_of: dict[IConnection, tuple[str, ...]] = {}
@@ -191,11 +183,6 @@ class ConsumerRegistry:
         """The groups that a connection is a member of."""
         return self._groups_of.get(connection, ())
 
-    def members_on(self, connection: IConnection) -> list[Member]:
-        """The members on a connection: one in each of its groups."""
-        names = self._groups_of.get(connection, ())
-        return [self._groups[name].members[connection] for name in names]
-
     def register(
         self,
         connection: IConnection,
@@ -215,7 +202,7 @@ class ConsumerRegistry:
         group = self._groups.get(data.group_name)
         if group is None:
             group = self._groups[data.group_name] = ConsumerGroup(data.group_name)
-        before = group.settings()
+        before = group.consume_type, group.message_model, group.revision
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from_where = data.consume_from_where
@@ -227,7 +214,7 @@ class ConsumerRegistry:
         if with_subscriptions:
             changed |= group.subscribe(data.subscription_data_set)
             self._keep_digest(group, group.members[connection], data)
-        if before != group.settings():
+        if before != (group.consume_type, group.message_model, group.revision):
             self.generation += 1
         if changed and notify:
             self._notify(group)
@@ -254,7 +241,7 @@ class ConsumerRegistry:
         version: int,
     ) -> bool:
         member = group.members.get(connection)
-        now = self.seconds()
+        now = self._seconds()
         if member is not None and member.client_id == client_id:
             member.seen = now
             return False
@@ -330,7 +317,7 @@ class ConsumerRegistry:
 
         @param max_silent: in seconds.
         """
-        oldest = self.seconds() - max_silent
+        oldest = self._seconds() - max_silent
         for group in self.groups():
             for member in list(group.members.values()):
                 if member.seen < oldest:

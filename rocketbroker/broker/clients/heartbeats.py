@@ -28,7 +28,6 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.clients.repeated_heartbeats import RepeatedHeartbeats
 from rocketbroker.broker.clients.sql_filters import (
     Filters,
     check_kind,
@@ -88,7 +87,7 @@ def check_groups(known: Sequence[str], named: set[str]) -> None:
 class Heartbeats:
     """Fills the registries of consumers and producers.
 
-    @ivar repeated: answers those that change nothing.
+    @ivar received: how many heartbeats came.
     """
 
     def __init__(
@@ -105,8 +104,7 @@ class Heartbeats:
         @param announced: fires once the name servers know all topics, or after
             so many seconds.
         """
-        self.repeated = RepeatedHeartbeats(topics, groups, consumers, producers)
-        self._received = 0
+        self.received = 0
         self._announced = announced
         self._filters = filters
         self._options = options
@@ -115,21 +113,13 @@ class Heartbeats:
         self._consumers = consumers
         self._producers = producers
 
-    @property
-    def received(self) -> int:
-        """How many heartbeats came."""
-        return self._received + self.repeated.taken
-
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        if settings.broker != self._options:
-            self.repeated.forget_all()
         self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         table.register(RequestCode.HEART_BEAT, self.heart_beat)
-        table.register_hot(RequestCode.HEART_BEAT, self.repeated.take, quick=True)
         table.register(RequestCode.UNREGISTER_CLIENT, self.unregister)
         table.register(RequestCode.CHECK_CLIENT_CONFIG, self.check_client)
 
@@ -143,7 +133,7 @@ class Heartbeats:
         check_groups(self._consumers.groups_on(connection), consumers)
         producers = {producer.group_name for producer in data.producer_data_set}
         check_groups(self._producers.groups_on(connection), producers)
-        self._received += 1
+        self.received += 1
         changed = False
         made: list[str] = []
         for consumer in data.consumer_data_set:
@@ -164,8 +154,6 @@ class Heartbeats:
         }
         answer = response_to(request, ext=ext)
         if not made:
-            if data.heartbeat_fingerprint == 0:
-                self.repeated.remember(connection, request, consumers, producers)
             return answer
         announced = self._announced(ANNOUNCE_SECONDS)
         return announced.addCallback(self._retry_topics_known, made, answer)
@@ -247,7 +235,6 @@ class Heartbeats:
 
     def unregister(self, connection: IConnection, request: Command) -> Command:
         """Request 35: always successful, known or not."""
-        self.repeated.forget(connection)
         header = UnregisterClientRequestHeader.from_ext(request.ext)
         if header.producer_group:
             self._producers.unregister(connection, header.producer_group)

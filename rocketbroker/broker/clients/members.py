@@ -25,16 +25,12 @@ class Member:
     @ivar digest: of its subscriptions (L{subscription_digest
         <rocketbroker.broker.clients.subscription_digest>}); None if it has sent none.
     @ivar notify_again: whether it is notified when it asks for the members.
-    @ivar heartbeat: a hash of its last heartbeat (L{repeated_heartbeats
-        <rocketbroker.broker.clients.repeated_heartbeats>}); None if one like it would
-        change something.
     """
 
     __slots__ = (
         "client_id",
         "connection",
         "digest",
-        "heartbeat",
         "joined",
         "language",
         "notify_again",
@@ -58,7 +54,6 @@ class Member:
         self.seen = seen
         self.digest: bytes | None = None
         self.notify_again = False
-        self.heartbeat: int | None = None
 
 
 @final

@@ -48,11 +48,6 @@ class ProducerRegistry:
         """The groups that a connection is a member of."""
         return self._groups_of.get(connection, ())
 
-    def members_on(self, connection: IConnection) -> list[Member]:
-        """The members on a connection: one in each of its groups."""
-        names = self._groups_of.get(connection, ())
-        return [self._groups[name][connection] for name in names]
-
     def register(
         self,
         connection: IConnection,
