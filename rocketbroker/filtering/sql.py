@@ -23,7 +23,8 @@ C{docs/facts/broker.md} 13.4 and 13.5.
 from __future__ import annotations
 
 import re
-from typing import Final, final
+from collections.abc import Callable, Generator
+from typing import Final, TypeAlias, TypeVar, final
 
 from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.filtering.sqlconditions import (
@@ -53,6 +54,12 @@ MAX_CHARACTERS: Final = 64 << 10
 #: How many compiled expressions, and errors, are kept, as RocketMQ does.
 MAX_KEPT: Final = 100
 
+#: How many characters these have together: compiled, one takes 50 to 160 bytes.
+MAX_KEPT_CHARACTERS: Final = 256 << 10
+
+#: How many words are parsed in a step: some tenths of a millisecond.
+STEP_WORDS: Final = 64
+
 #: Longer expressions may name so many properties that a table of them is cheaper.
 LONG_CHARACTERS: Final = 128
 
@@ -71,6 +78,12 @@ _POWERS: Final[dict[str, int]] = {
 _NEGATABLE: Final = frozenset(("BETWEEN", "IN", "CONTAINS", "STARTSWITH", "ENDSWITH"))
 
 
+T = TypeVar("T")
+
+#: What is done in steps, and what comes of it.
+Steps: TypeAlias = Generator[None, None, T]
+
+
 @final
 class SqlFilter:
     """A compiled expression.
@@ -84,16 +97,17 @@ class SqlFilter:
 
     __slots__ = ("cost_ns", "expression", "hint", "matches")
 
-    def __init__(self, expression: str) -> None:
-        """
-        @raise SubscriptionParseFailed: it is none.
-        """
-        parser = Parser(expression)
+    def __init__(
+        self,
+        expression: str,
+        matches: Callable[[bytes], bool],
+        cost_ns: int,
+        hint: re.Pattern[bytes] | None,
+    ) -> None:
         self.expression = expression
-        condition = parser.expression()
-        self.matches = parser.source.compiled(condition)
-        self.cost_ns = parser.source.cost_ns
-        self.hint = re.compile(condition.hint) if condition.hint else None
+        self.matches = matches
+        self.cost_ns = cost_ns
+        self.hint = hint
 
     def __repr__(self) -> str:
         return f"<wants {self.expression}>"
@@ -102,27 +116,94 @@ class SqlFilter:
         return compiled, (self.expression,)
 
 
-#: Compiled expressions, or their errors, the oldest first.
-_kept: dict[str, SqlFilter | str] = {}
+@final
+class _Kept:
+    """The expressions that were compiled last, or their errors, the oldest first."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, SqlFilter | str] = {}
+        self._size = 0
+
+    def get(self, expression: str) -> SqlFilter | None:
+        """That of an expression; None: it is not known."""
+        outcome = self._outcomes.pop(expression, None)
+        if outcome is None:
+            return None
+        self._outcomes[expression] = outcome
+        if isinstance(outcome, str):
+            raise SubscriptionParseFailed(outcome)
+        return outcome
+
+    def keep(self, expression: str, outcome: SqlFilter | str) -> None:
+        """Keep it, and let the oldest go."""
+        if self._outcomes.pop(expression, None) is None:
+            self._size += len(expression)
+        self._outcomes[expression] = outcome
+        while len(self._outcomes) > MAX_KEPT or self._size > MAX_KEPT_CHARACTERS:
+            oldest = next(iter(self._outcomes))
+            del self._outcomes[oldest]
+            self._size -= len(oldest)
+
+
+_kept = _Kept()
+
+
+def known(expression: str) -> SqlFilter | None:
+    """The filter of an expression if it needs no work: it is one of the last.
+
+    @raise SubscriptionParseFailed: it is no expression, as is known already.
+    """
+    check_length(expression)
+    return _kept.get(expression)
 
 
 def compiled(expression: str) -> SqlFilter:
-    """The filter of an expression; the last ones are kept.
+    """The filter of an expression, made now; the last ones are kept.
 
     @raise SubscriptionParseFailed: it is no expression; the remark says why.
     """
-    kept = _kept.pop(expression, None)
-    if kept is None:
+    return _at_once(in_steps(expression))
+
+
+def in_steps(expression: str) -> Steps[SqlFilter]:
+    """The same, made in steps of some milliseconds at most.
+
+    @raise SubscriptionParseFailed: as above.
+    """
+    found = known(expression)
+    if found is not None:
+        return found
+    try:
+        parser = Parser(expression)
+        condition = yield from parser.steps()
+        matches = yield from parser.source.compiled(condition)
+    except SubscriptionParseFailed as error:
+        _kept.keep(expression, error.remark)
+        raise
+    hint = re.compile(condition.hint) if condition.hint else None
+    made = SqlFilter(expression, matches, parser.source.cost_ns, hint)
+    _kept.keep(expression, made)
+    return made
+
+
+def _at_once(steps: Steps[T]) -> T:
+    while True:
         try:
-            kept = SqlFilter(expression)
-        except SubscriptionParseFailed as error:
-            kept = error.remark
-        if len(_kept) >= MAX_KEPT:
-            del _kept[next(iter(_kept))]
-    _kept[expression] = kept
-    if isinstance(kept, str):
-        raise SubscriptionParseFailed(kept)
-    return kept
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def check_length(expression: str) -> None:
+    """Refuse what is too long.
+
+    @raise SubscriptionParseFailed: it is.
+    """
+    if len(expression) > MAX_CHARACTERS:
+        raise SubscriptionParseFailed(
+            f"the expression has {len(expression)} characters, at most {MAX_CHARACTERS}"
+        )
 
 
 @final
@@ -136,44 +217,55 @@ class Parser:
         """
         @raise SubscriptionParseFailed: it is too long.
         """
-        if len(text) > MAX_CHARACTERS:
-            raise SubscriptionParseFailed(
-                f"the expression has {len(text)} characters, at most {MAX_CHARACTERS}"
-            )
+        check_length(text)
         self.source = Source(len(text) > LONG_CHARACTERS)
         self._tokens = Tokens(text)
         self._depth = 0
+        self._step_end = STEP_WORDS
 
     def expression(self) -> Operand:
         """The condition that the whole expression is.
 
         @raise SubscriptionParseFailed: it is none.
         """
+        return _at_once(self.steps())
+
+    def steps(self) -> Steps[Operand]:
+        """The same, parsed in steps."""
         return self._condition(0)
 
-    def _operand(self, power: int) -> Operand:
+    def _is_step(self) -> bool:
+        """Whether enough was parsed for one step."""
+        if self._tokens.taken < self._step_end:
+            return False
+        self._step_end = self._tokens.taken + STEP_WORDS
+        return True
+
+    def _operand(self, power: int) -> Steps[Operand]:
         """An operand, with all that binds stronger than C{power}."""
+        if self._is_step():
+            yield
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise SubscriptionParseFailed(
                 f"the expression is more than {MAX_DEPTH} levels deep"
             )
-        left = self._prefix()
+        left = yield from self._prefix()
         loosest = _UNARY
         # What binds stronger than the word before it belongs to an operand; behind
         # IS NULL there is none, and it ends the expression.
         while power < (strength := self._strength()) <= loosest:
             loosest = strength
             if strength in (_AND, _OR):
-                left = self._chain(left, strength)
+                left = yield from self._chain(left, strength)
                 continue
-            left = self._infix(left)
+            left = yield from self._infix(left)
         self._depth -= 1
         return left
 
-    def _condition(self, power: int) -> Operand:
+    def _condition(self, power: int) -> Steps[Operand]:
         """An operand that has to be a condition."""
-        return self.source.as_condition(self._operand(power))
+        return self.source.as_condition((yield from self._operand(power)))
 
     def _strength(self) -> int:
         """How strong the next word binds; 0 if it is not infix."""
@@ -184,7 +276,7 @@ class Parser:
 
     # Operands.
 
-    def _prefix(self) -> Operand:
+    def _prefix(self) -> Steps[Operand]:
         token = self._tokens.take()
         text = token.text
         if token.kind == NAME:
@@ -197,17 +289,17 @@ class Parser:
             return self.source.floating(text)
         if token.kind == KEYWORD:
             if text == "NOT":
-                return self.source.negation(self._condition(_UNARY))
+                return self.source.negation((yield from self._condition(_UNARY)))
             if text in ("TRUE", "FALSE"):
                 return self.source.literal(Kind.BOOLEAN, text == "TRUE")
             if text == "NULL":
                 return self.source.literal(Kind.NOTHING, None)
         elif text == "+":
-            return self._operand(_UNARY)
+            return (yield from self._operand(_UNARY))
         elif text == "-":
-            return self.source.minus(self._operand(_UNARY))
+            return self.source.minus((yield from self._operand(_UNARY)))
         elif text == "(":
-            inner = self._operand(0)
+            inner = yield from self._operand(0)
             self._expect(")")
             return inner
         raise _unexpected(token)
@@ -225,20 +317,20 @@ class Parser:
 
     # What follows them.
 
-    def _chain(self, first: Operand, strength: int) -> Operand:
+    def _chain(self, first: Operand, strength: int) -> Steps[Operand]:
         """Operands between which AND stands, or OR."""
         parts = [self.source.as_condition(first)]
         while self._strength() == strength:
             self._tokens.take()
-            parts.append(self._condition(strength))
-        if strength == _AND:
-            return self.source.all_of(parts)
-        return self.source.any_of(parts)
+            parts.append((yield from self._condition(strength)))
+        join = self.source.all_of if strength == _AND else self.source.any_of
+        return self.source.chained(parts, join)
 
-    def _infix(self, left: Operand) -> Operand:
+    def _infix(self, left: Operand) -> Steps[Operand]:
         word = self._tokens.take().text
         if word in ("=", "<>"):
-            condition = self.source.same(left, self._operand(_EQUALITY))
+            right = yield from self._operand(_EQUALITY)
+            condition = self.source.same(left, right)
             return condition if word == "=" else self.source.negation(condition)
         if word == "IS":
             token = self._tokens.peek()
@@ -254,21 +346,26 @@ class Parser:
                 raise _unexpected(token)
             word = token.text
         if word == "BETWEEN":
-            low = self._operand(_COMPARISON)
+            low = yield from self._operand(_COMPARISON)
             self._expect("AND")
-            return self.source.between(left, low, self._operand(_COMPARISON), negated)
+            high = yield from self._operand(_COMPARISON)
+            return self.source.between(left, low, high, negated)
         if word == "IN":
-            return self.source.one_of(left, self._list(), negated)
+            texts = yield from self._list()
+            return self.source.one_of(left, texts, negated)
         if word in SEARCHES:
             return self.source.search(left, word, self._string(), negated)
-        return self.source.ordered(left, word, self._operand(_COMPARISON))
+        right = yield from self._operand(_COMPARISON)
+        return self.source.ordered(left, word, right)
 
-    def _list(self) -> frozenset[bytes]:
+    def _list(self) -> Steps[frozenset[bytes]]:
         self._expect("(")
         found = {self._string()}
         while self._tokens.peek().text == "," and self._tokens.peek().kind == SYMBOL:
             self._tokens.take()
             found.add(self._string())
+            if self._is_step():
+                yield
         self._expect(")")
         return frozenset(found)
 

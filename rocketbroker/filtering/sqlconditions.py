@@ -11,6 +11,10 @@ names that are counted (C{c0}, C{c1}...). Names of properties, strings and numbe
 constants behind such names, in the globals of the function, which has no builtins but
 those below. Expressions that differ in them alone have the same source.
 
+Python compiles one source at a time, and nothing else runs meanwhile: 40 KB take about
+20 ms. So the operands of a long chain of AND or OR become functions of their own, about
+L{PIECE} characters each, which are compiled one by one.
+
 Values are as the table of L{rocketbroker.records.properties.decode} has them: the last
 one of a name, empty values aside. They are compared as bytes, which is the same as to
 compare text, but for bytes that are not UTF-8: where these may matter, C{whole} first
@@ -21,7 +25,8 @@ C{docs/facts/broker.md} 13.4 and 13.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Any, Final, cast, final
 
 from rocketbroker.errors import SubscriptionParseFailed
@@ -40,9 +45,13 @@ from rocketbroker.records.properties import find
 #: How deep conditions may stand in conditions: the compiler of Python has a limit.
 MAX_DEPTH: Final = 60
 
-#: More operands would take longer to compile than the two tenths of a second that all
-#: others can wait. A list is not many operands.
+#: More operands would take more than a third of a second of the processor to compile,
+#: and several megabytes. A list is not many operands.
 MAX_OPERANDS: Final = 4000
+
+#: How many characters of source are compiled in a step, about: they take two
+#: milliseconds.
+PIECE: Final = 4096
 
 _FUNCTION: Final = """
 def matches(properties):
@@ -53,6 +62,12 @@ def matches(properties):
     except Incomparable:
         return False
 """
+
+_PIECE: Final = """
+def {name}(p):
+    return {condition}
+"""
+_CALLED: Final = re.compile(r"\b[fl][0-9]+(?=\(p\))")
 
 #: The properties, so that the end of an entry is before each.
 _FRAMED: Final = "b'\\2' + properties"
@@ -193,18 +208,37 @@ class Source:
         self.cost_ns = CALL_NS
         self._has_table = has_table
         self._constants: dict[str, object] = {}
+        #: The sources of the functions that pieces of it are, by their names.
+        self._pieces: dict[str, str] = {}
         #: How often each property is named.
         self._properties: dict[bytes, int] = {}
         self._variables = 0
         self._operands = 0
 
-    def compiled(self, condition: Operand) -> Callable[[bytes], bool]:
-        """The function: given a properties string, whether the condition is true."""
-        text = self.text(condition)
+    def compiled(
+        self, condition: Operand
+    ) -> Generator[None, None, Callable[[bytes], bool]]:
+        """Compile the function, in steps: given a properties string, whether the
+        condition is true."""
+        texts = self.texts(condition)
         namespace = {**self._constants, "__builtins__": BUILTINS}
-        exec(compile(text, "<SQL92>", "exec"), namespace)
+        for text in texts:
+            yield
+            exec(compile(text, "<SQL92>", "exec"), namespace)
         matches: Any = namespace.pop("matches")
         return cast(Callable[[bytes], bool], matches)
+
+    def texts(self, condition: Operand) -> list[str]:
+        """The sources that are compiled one by one: of that function, and of the pieces
+        that are called from there."""
+        found = [self.text(condition)]
+        called: set[str] = set()
+        for text in found:
+            for name in sorted(set(_CALLED.findall(text)) - called):
+                called.add(name)
+                piece = self._pieces[name]
+                found.append(_PIECE.format(name=name, condition=piece))
+        return found
 
     def text(self, condition: Operand) -> str:
         """The source of that function."""
@@ -324,6 +358,40 @@ class Source:
         """NOT before a condition."""
         source = f"(None if (t := {operand.source}) is None else not t)"
         return self._condition(source, operand)
+
+    def chained(
+        self, parts: Sequence[Operand], join: Callable[[Sequence[Operand]], Operand]
+    ) -> Operand:
+        """Conditions with AND between them, or OR.
+
+        Three values, and the order in which they are looked at, are the same whether
+        some neighbours are joined first.
+
+        @param join: L{all_of} or L{any_of}.
+        """
+        if not self._has_table:
+            return join(parts)
+        groups: list[Operand] = []
+        group: list[Operand] = []
+        size = 0
+        for part in parts:
+            group.append(part)
+            size += len(part.source)
+            if size >= PIECE:
+                groups.append(self._piece(join(group) if group[1:] else part))
+                group, size = [], 0
+        return join(groups + group) if (groups + group)[1:] else groups[0]
+
+    def _piece(self, condition: Operand) -> Operand:
+        """A condition as a function, of its properties C{p}."""
+        number = len(self._pieces) // 2
+        called, last = f"f{number}", f"l{number}"
+        self._pieces[called], self._pieces[last] = condition.source, condition.last
+        piece = Operand(Kind.BOOLEAN, f"{called}(p)")
+        piece.last = f"{last}(p)"
+        piece.depth = max(0, condition.depth - 1)
+        piece.hint = condition.hint
+        return piece
 
     def all_of(self, parts: Sequence[Operand]) -> Operand:
         """Conditions with AND between them."""

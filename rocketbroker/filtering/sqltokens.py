@@ -72,9 +72,13 @@ class Token(NamedTuple):
 
 @final
 class Tokens:
-    """The words of an expression, read when they are asked for."""
+    """The words of an expression, read when they are asked for.
+
+    @ivar taken: how many were taken.
+    """
 
     def __init__(self, text: str) -> None:
+        self.taken = 0
         self._text = text
         self._at = 0
         self._next: Token | None = None
@@ -92,6 +96,7 @@ class Tokens:
         """The next word; it is gone then."""
         token = self.peek()
         self._next = None
+        self.taken += 1
         return token
 
     def _read(self) -> Token:

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.filtering import sql, sqlconditions
 from rocketbroker.filtering.sql import LONG_CHARACTERS, Parser, compiled
-from rocketbroker.filtering.sqlconditions import MAX_DEPTH, MAX_OPERANDS
+from rocketbroker.filtering.sqlconditions import MAX_DEPTH, MAX_OPERANDS, PIECE
 from rocketbroker.records.properties import decode, encode
 from tests.examples import examples
 from tests.filtering import sqloracle
@@ -225,6 +225,22 @@ class ExpressionTests(SynchronousTestCase):
             compiled(f"a = {number}")
         self.assertIsNot(compiled("a = 'kept'"), first)
         self.refused("kept >", "kept >")
+        with self.assertRaises(SubscriptionParseFailed):
+            sql.known("kept >")
+
+    def test_keptCharacters(self) -> None:
+        """Long expressions are kept as long as they have so many characters together;
+        one that is too long for any is not."""
+        first = "a = 'kept'"
+        compiled(first)
+        self.assertIsNotNone(sql.known(first))
+        long = ["b = 'kept'".ljust(sql.MAX_CHARACTERS - number) for number in range(5)]
+        for expression in long[: sql.MAX_KEPT_CHARACTERS // sql.MAX_CHARACTERS]:
+            compiled(expression)
+        self.assertIsNone(sql.known(first))
+        self.assertIsNotNone(sql.known(long[1]))
+        with self.assertRaises(SubscriptionParseFailed):
+            sql.known("a = 1".ljust(sql.MAX_CHARACTERS + 1))
 
     def test_travels(self) -> None:
         """A filter can be sent to another process."""
@@ -257,11 +273,13 @@ class SourceTests(SynchronousTestCase):
     @given(EXPRESSIONS, st.booleans())
     def test_names(self, expression: str, is_long: bool) -> None:
         """The source names counted constants and variables, and what it may call."""
+        chain = " OR ".join([f"({expression})"] * (1 + is_long * 100))
         try:
-            text = source_of(expression.ljust(is_long * (LONG_CHARACTERS + 1)))
+            parser = Parser(chain.ljust(is_long * (LONG_CHARACTERS + 1)))
+            text = "".join(parser.source.texts(parser.expression()))
         except SubscriptionParseFailed:
             return
-        allowed = re.compile(r"[cuv]\d+|[prt]|properties")
+        allowed = re.compile(r"[cfluv]\d+|[prt]|properties")
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Name) and node.id not in sqlconditions.BUILTINS:
                 self.assertTrue(allowed.fullmatch(node.id), node.id)
@@ -284,6 +302,72 @@ class SourceTests(SynchronousTestCase):
             expression = f"-({expression}) BETWEEN 1 AND 2"
         self.assertFalse(wants(expression, a="1", b="2"))
         self.assertLess(len(source_of(expression)), 10_000)
+
+
+class LongTests(SynchronousTestCase):
+    """Long expressions, which are compiled in pieces, in steps."""
+
+    def steps(self, expression: str) -> int:
+        """In how many steps an expression is compiled."""
+        return sum(1 for _ in sql.in_steps(expression))
+
+    def test_shortSteps(self) -> None:
+        """A step parses so many words, or compiles so much source, and a piece more."""
+        for operand, words in (
+            ("a{} BETWEEN b AND c", 6),
+            ("NOT (NOT (a{} IN ('x')))", 12),
+        ):
+            parts = [operand.format(number) for number in range(600)]
+            expression = " AND ".join(parts)
+            parser = Parser(expression)
+            texts = parser.source.texts(parser.expression())
+            self.assertGreater(len(texts), 9)
+            self.assertLess(max(map(len, texts)), 2 * PIECE)
+            least = 600 * words // (2 * sql.STEP_WORDS) + len(texts)
+            self.assertGreater(self.steps(expression), least)
+        listed = ", ".join(f"'{number}'" for number in range(6400))
+        self.assertGreater(self.steps(f"a IN ({listed})"), 6400 // sql.STEP_WORDS)
+
+    def test_onlyWhatIsCalled(self) -> None:
+        """Of a piece only the form that is called is compiled."""
+        parser = Parser(" AND ".join(f"a{number} = b" for number in range(600)))
+        texts = parser.source.texts(parser.expression())
+        heads = re.findall(r"def (\w+)", "".join(texts))
+        self.assertEqual(len(heads), len({*heads}))
+        self.assertEqual({head[0] for head in heads}, {"m", "l"})
+
+    @examples(1)
+    @given(
+        st.lists(EXPRESSIONS.map(lambda text: f"({text})"), min_size=2, max_size=4),
+        st.booleans(),
+        just("", "NOT"),
+        STORED,
+    )
+    def test_sameOutcome(
+        self, parts: list[str], is_and: bool, negated: str, properties: bytes
+    ) -> None:
+        """In pieces, a chain wants what it wants as a whole."""
+        word = " AND " if is_and else " OR "
+        neutral = "1 = 1" if is_and else "1 = 2"
+        # Conditions that decide nothing, so that each part is in a piece of its own.
+        padding = word.join([neutral] * (PIECE // 40))
+        whole = word.join(parts)
+        long = word.join(f"{part}{word}{padding}" for part in parts)
+        try:
+            wanted = compiled(f"{negated} ({whole})").matches(properties)
+        except SubscriptionParseFailed:
+            return
+        parser = Parser(f"{negated} ({long})")
+        self.assertGreater(len(parser.source.texts(parser.expression())), 1)
+        found = compiled(f"{negated} ({long})").matches(properties)
+        self.assertIs(found, wanted)
+
+    def test_hint(self) -> None:
+        """A condition of a chain that has a hint gives it to the whole."""
+        parts = [f"a{number} > {number}" for number in range(300)]
+        found = compiled(" AND ".join([*parts, "b = 'x'", *parts]))
+        assert found.hint is not None
+        self.assertTrue(found.hint.search(b"a\x011\x02b\x01x\x02"))
 
 
 class StoredTests(SynchronousTestCase):
