@@ -16,6 +16,7 @@ from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.clients.queue_assignment import QueueAssignment
 from rocketbroker.broker.clients.queue_locks import QueueLocks
+from rocketbroker.broker.clients.sql_compiler import SqlCompiler
 from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
 from rocketbroker.broker.environment import BrokerEnvironment, Part
@@ -184,7 +185,9 @@ class Parts:
             options.delay_offset_update_version_step,
             wall_ms,
         )
-        self.filters = Filters(options, file("consumerFilter.json"), wall_ms)
+        compiler = SqlCompiler(env.slices)
+        filters = file("consumerFilter.json")
+        self.filters = Filters(options, filters, wall_ms, compiler)
         modes = file("messageRequestMode.json")
         self.request_modes = MessageRequestModes(options, modes)
         mappings = file("topicQueueMapping.json")

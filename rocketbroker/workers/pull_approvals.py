@@ -19,6 +19,7 @@ from typing import Final, final
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.clients.sql_compiler import MAX_AT_ONCE
 from rocketbroker.broker.roles import Role
 from rocketbroker.errors import BrokerError
 from rocketbroker.filtering import tags
@@ -244,6 +245,9 @@ class PullApprovals:
             expression, kind = known.sub_string, known.expression_type
         if route.matches is None:
             expression, kind = tags.ALL, tags.TAG
+        elif not tags.is_tag_type(kind) and len(expression or "") > MAX_AT_ONCE:
+            # A worker compiles in its turn.
+            return None
         return PullRoute(
             self._version,
             ask,

@@ -154,6 +154,20 @@ class ServedTests(OwnPullsCase):
         self.assertEqual(self.own, 1)
         self.assertEqual(bodies(answer), [b"seven"])
 
+    def test_longExpressionIsTheOwners(self) -> None:
+        """The owner answers pulls with a long expression: it compiles it in slices."""
+        long = " AND ".join(f"n <> {number}" for number in range(200))
+        words = {"subscription": long, "expressionType": "SQL92"}
+        broker = self.r.broker
+        broker.filters.compiler.prepare(self, long)
+        for _ in range(300):
+            self.r.later()
+        self.assertEqual(broker.slices.waiting, 0)
+        self.known(self.one, **words)
+        answer = self.pull(self.one, 0, **words)
+        self.assertEqual(answer.code, ResponseCode.PULL_RETRY_IMMEDIATELY)
+        self.assertEqual(self.own, 0)
+
     def test_noneMatches(self) -> None:
         """A filter that takes nothing lets the client go on behind what it passed."""
         self.known(self.one, subscription="NONE")

@@ -31,7 +31,6 @@ from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.clients.sql_filters import (
     Filters,
     check_kind,
-    compile_for_pull,
 )
 from rocketbroker.broker.json_bodies import decoded
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -121,7 +120,8 @@ class Heartbeats:
         """Answer on a port."""
         table.register(RequestCode.HEART_BEAT, self.heart_beat)
         table.register(RequestCode.UNREGISTER_CLIENT, self.unregister)
-        table.register(RequestCode.CHECK_CLIENT_CONFIG, self.check_client)
+        check_client = self._filters.compiler.waiting(self.check_client)
+        table.register(RequestCode.CHECK_CLIENT_CONFIG, check_client)
 
     def heart_beat(self, connection: IConnection, request: Command) -> Answer:
         """Request 34: successful whatever becomes of its groups.
@@ -253,5 +253,5 @@ class Heartbeats:
         checked = decoded(request, CheckClientRequestBody.from_json).subscription_data
         if not tags.is_tag_type(checked.expression_type):
             check_kind(self._options, checked.expression_type)
-            compile_for_pull(checked.sub_string, checked.expression_type)
+            self._filters.compiler.find(checked.sub_string, checked.expression_type)
         return response_to(request)

@@ -11,7 +11,9 @@ C{consumerFilter.json} has RocketMQ's format. If the numbers of bits in it do no
 the settings, the bit maps would mean something else: then the whole file is left out,
 as in RocketMQ, and the filters are born when their consumers come.
 
-An expression that does not compile makes no filter. The client learns the reason when
+An expression is compiled when a pull first needs its filter
+(L{rocketbroker.broker.clients.sql_compiler}), not by the heartbeat and not by a start.
+One that does not compile is no filter from then on. The client learns the reason when
 it checks its subscription (46) before it starts.
 
 Rules: docs/facts/broker.md 13.2, 13.3 and 26.2."""
@@ -19,17 +21,25 @@ Rules: docs/facts/broker.md 13.2, 13.3 and 26.2."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final, final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
+from rocketbroker.broker.clients.sql_compiler import (
+    NotCompiled,
+    SqlCompiler,
+    check_type,
+)
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     RemoteProtocolError,
     SubscriptionParseFailed,
+    SystemBusy,
     SystemFailure,
 )
 from rocketbroker.filtering import sql, tags
@@ -46,6 +56,9 @@ from rocketbroker.wire.fields import Fields
 #: go first; when all are alive, a new one is not taken, and pulls for it are answered
 #: as if there were no subscription.
 MAX_CHARACTERS: Final = 1 << 20
+
+#: The same for one group: twice the longest expression, or a hundred of ten lines.
+MAX_GROUP_CHARACTERS: Final = 128 << 10
 
 #: The size that a filter counts with beside its expression.
 OVERHEAD: Final = 256
@@ -65,6 +78,9 @@ MAX_LOGGED: Final = 1000
 #: So many characters of a client's text a line of the log repeats.
 MAX_QUOTED: Final = 128
 
+#: How the reason begins, for which a filter that had no room is not taken.
+NO_ROOM: Final = "there is no room for it:"
+
 #: How long a group that is not there yet counts as gone when the broker starts
 #: (docs/facts/broker.md 26.2).
 ABSENT_MS: Final = 30_000
@@ -78,18 +94,19 @@ class Filter:
     @ivar version: of the subscription: when a client made it, in ms.
     @ivar born_ms: when the expression was new.
     @ivar dead_ms: when the group left, 0 if it is there.
-    @ivar positions: which bits it sets in the maps of messages that it wants.
-    @ivar wanted: for the store.
+    @ivar compiled: the expression; None until somebody needs it.
+    @ivar wanted: the same for the store.
     """
 
     __slots__ = (
+        "_bloom",
+        "_positions",
         "born_ms",
         "compiled",
         "dead_ms",
         "expression",
         "group",
         "kind",
-        "positions",
         "topic",
         "version",
         "wanted",
@@ -99,7 +116,7 @@ class Filter:
         self,
         group: str,
         topic: str,
-        compiled: sql.SqlFilter,
+        expression: str,
         bloom: BloomFilter,
         version: int,
         born_ms: int,
@@ -108,20 +125,35 @@ class Filter:
         self.group = group
         self.topic = topic
         self.kind = tags.SQL92
-        self.expression = compiled.expression
-        self.compiled = compiled
+        self.expression = expression
+        self.compiled: sql.SqlFilter | None = None
+        self.wanted: MessageFilter | None = None
         self.version = version
         self.born_ms = born_ms
         self.dead_ms = dead_ms
-        self.positions = bloom.positions(group, topic)
-        bits, own_bits = bloom.bits, mask(self.positions)
+        self._bloom = bloom
+        self._positions: list[int] = []
+
+    @property
+    def positions(self) -> list[int]:
+        """Which bits it sets in the maps of messages that it wants."""
+        if not self._positions:
+            self._positions = self._bloom.positions(self.group, self.topic)
+        return self._positions
+
+    def use(self, compiled: sql.SqlFilter) -> MessageFilter:
+        """Filter by its expression, which is compiled now."""
+        bits, own_bits = self._bloom.bits, mask(self.positions)
+        born_ms = self.born_ms
 
         def may_match_map(store_ms: int, bit_map: bytes) -> bool:
             if store_ms <= born_ms or len(bit_map) * 8 != bits:
                 return True
             return may_match(bit_map, own_bits)
 
+        self.compiled = compiled
         self.wanted = wanted_by(compiled, may_match_map)
+        return self.wanted
 
     @property
     def size(self) -> int:
@@ -151,29 +183,27 @@ def check_kind(options: BrokerOptions, kind: str | None) -> None:
         )
 
 
-def compile_for_pull(expression: str, kind: str) -> sql.SqlFilter:
-    """The filter of an expression that a client sent.
-
-    @raise SubscriptionParseFailed: it does not compile, or its type is unknown.
-    """
-    if kind != tags.SQL92:
-        raise SubscriptionParseFailed(f"there is no type of filter {kind[:64]!r}")
-    return sql.compiled(expression)
-
-
 @final
 class Filters:
     """All filters.
 
     @ivar refused: how many did not compile, or had no room.
+    @ivar revision: moves when there is another filter, or one less.
+    @ivar compiler: compiles their expressions.
     """
 
     _log = Logger()
 
     def __init__(
-        self, options: BrokerOptions, file: JsonTable, wall_ms: Callable[[], int]
+        self,
+        options: BrokerOptions,
+        file: JsonTable,
+        wall_ms: Callable[[], int],
+        compiler: SqlCompiler,
     ) -> None:
         self.refused = 0
+        self.revision = 0
+        self.compiler = compiler
         self._file = file
         self._changed = False
         self._bloom = BloomFilter(
@@ -184,7 +214,11 @@ class Filters:
         self._wall_ms = wall_ms
         self._by_topic: dict[str, dict[str, Filter]] = {}
         self._size = 0
-        self._logged: set[tuple[str, str]] = set()
+        self._size_of: dict[str, int] = {}
+        #: Whether all are alive, and there is no room.
+        self._is_full = False
+        self._asked: set[tuple[str, str]] = set()
+        self._logged: dict[tuple[str, str], str] = {}
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
@@ -194,20 +228,59 @@ class Filters:
         """A group's filter for a topic."""
         return self._by_topic.get(topic, {}).get(group)
 
+    def ready(self, topic: str, group: str) -> tuple[Filter, MessageFilter] | None:
+        """The same, compiled; None: there is none, or its expression is no expression.
+
+        @raise NotCompiled: its expression has to be waited for.
+        """
+        found = self.get(topic, group)
+        if found is None:
+            return None
+        if found.wanted is not None:
+            return found, found.wanted
+        try:
+            compiled = self.compiler.find(found.expression, found.kind)
+        except SubscriptionParseFailed as error:
+            self._remove(found)
+            self._refuse(group, topic, f"it does not compile: {error.remark}")
+            return None
+        return found, found.use(compiled)
+
+    def no_room(self, topic: str, group: str) -> str:
+        """Why a group has no filter for a topic if it had no room; else empty."""
+        why = self._logged.get((group, topic), "")
+        return why if why.startswith(NO_ROOM) else ""
+
     def for_retries(
         self, group: str, codes: Callable[[int], bool] | None
     ) -> MessageFilter:
         """What a group wants of its retry topic: as of the topic where it was first.
 
         @param codes: given a tag code, whether it may be wanted; None: all.
+        @raise NotCompiled: an expression has to be waited for.
         """
+        costs = [
+            found[0].compiled.cost_ns
+            for each in self.all()
+            if each.group == group
+            and (found := self.ready(each.topic, group)) is not None
+            and found[0].compiled is not None
+        ]
 
         def matches(properties: bytes) -> bool:
             topic = find(properties, _RETRY_TOPIC) or b""
             found = self.get(topic.decode("utf-8", "replace"), group)
-            return found is None or found.compiled.matches(properties)
+            if found is None:
+                return True
+            compiled = found.compiled
+            if compiled is None:
+                # A heartbeat has changed it while this is read in a thread.
+                try:
+                    compiled = sql.compiled(found.expression)
+                except SubscriptionParseFailed:
+                    return True
+            return compiled.matches(properties)
 
-        costs = [each.compiled.cost_ns for each in self.all() if each.group == group]
         return MessageFilter(codes, matches, cost=max(costs, default=0))
 
     def all(self) -> list[Filter]:
@@ -234,27 +307,38 @@ class Filters:
                 self._set_dead(known, 0)
                 return
             self._remove(known)
+        expression, kind = data.sub_string, data.expression_type
         try:
-            compiled = compile_for_pull(data.sub_string, data.expression_type)
+            check_type(kind)
+            sql.known(expression)
         except SubscriptionParseFailed as error:
             self._refuse(group, data.topic, f"it does not compile: {error.remark}")
             return
         version, now = data.sub_version, self._wall_ms()
-        self._add(Filter(group, data.topic, compiled, self._bloom, version, now))
+        self._add(Filter(group, data.topic, expression, self._bloom, version, now))
 
     def _add(self, added: Filter) -> None:
         known = self.get(added.topic, added.group)
         if known is not None:
             self._remove(known)
-        if self._size + added.size > MAX_CHARACTERS:
-            self._make_room(added.size)
-        if self._size + added.size > MAX_CHARACTERS:
-            self._refuse(added.group, added.topic, "there is no room for it")
+        group, size = added.group, added.size
+        of_group = self._size_of.get(group, 0) + size
+        if of_group > MAX_GROUP_CHARACTERS:
+            why = f"the group would have {of_group} characters of expressions"
+            self._refuse(group, added.topic, f"{NO_ROOM} {why}")
+            return
+        if self._size + size > MAX_CHARACTERS:
+            self._make_room(size)
+        if self._size + size > MAX_CHARACTERS:
+            why = f"all groups would have {self._size + size}"
+            self._refuse(group, added.topic, f"{NO_ROOM} {why}")
             return
         self._changed = True
-        self._logged.discard((added.group, added.topic))
-        self._by_topic.setdefault(added.topic, {})[added.group] = added
-        self._size += added.size
+        self.revision += 1
+        self._logged.pop((group, added.topic), None)
+        self._by_topic.setdefault(added.topic, {})[group] = added
+        self._size += size
+        self._size_of[group] = of_group
 
     def _refuse(self, group: str, topic: str, why: str) -> None:
         """Count that there is no filter, and say so once."""
@@ -264,7 +348,7 @@ class Filters:
         if len(topic) > MAX_QUOTED:
             # No topic has such a name.
             return
-        self._logged.add((group, topic))
+        self._logged[group, topic] = why[:MAX_QUOTED]
         self._log.warn(
             "The filter of group {group!r} for topic {topic!r} is not taken: {why!r}",
             group=group,
@@ -274,17 +358,25 @@ class Filters:
 
     def _make_room(self, size: int) -> None:
         """Remove the filters that have been dead for the longest time."""
+        if self._is_full:
+            return
         dead = [each for each in self.all() if each.dead_ms]
         for each in sorted(dead, key=lambda each: each.dead_ms):
             if self._size + size <= MAX_CHARACTERS:
-                break
+                return
             self._remove(each)
+        self._is_full = self._size + size > MAX_CHARACTERS
 
     def _remove(self, gone: Filter) -> None:
         self._changed = True
         groups = self._by_topic[gone.topic]
         del groups[gone.group]
+        self.revision += 1
+        self._is_full = False
         self._size -= gone.size
+        self._size_of[gone.group] -= gone.size
+        if not self._size_of[gone.group]:
+            del self._size_of[gone.group]
         if not groups:
             del self._by_topic[gone.topic]
 
@@ -294,7 +386,7 @@ class Filters:
         @param is_subscribed: whether a group, that is there, subscribes to a topic.
         """
         for key in [key for key in self._logged if not is_subscribed(*key)]:
-            self._logged.discard(key)
+            del self._logged[key]
         now = self._wall_ms()
         most = self._options.filter_data_clean_time_span
         for each in self.all():
@@ -308,12 +400,15 @@ class Filters:
     def _set_dead(self, changed: Filter, ms: int) -> None:
         if changed.dead_ms != ms:
             changed.dead_ms = ms
+            self._is_full = False
             self._changed = True
 
     # Bit maps.
 
     def bit_map(self, topic: bytes, properties: bytes) -> bytes:
         """Which filters want a message; dead ones count, as they may live again.
+
+        The map says of those that are not compiled yet that they may want it.
 
         @return: empty if its topic has no filters.
         """
@@ -324,9 +419,31 @@ class Filters:
         left = MAX_MAPPED
         for each in groups.values():
             left -= len(each.expression)
-            if left < 0 or each.compiled.matches(properties):
+            compiled = each.compiled
+            if compiled is None:
+                self._prepare(each)
+            if left < 0 or compiled is None or compiled.matches(properties):
                 add(matched, each.positions)
         return bytes(matched)
+
+    def _prepare(self, wanted: Filter) -> None:
+        """Have a filter compiled for the maps of messages to come."""
+        key = wanted.topic, wanted.group
+        if key in self._asked:
+            return
+        self._asked.add(key)
+
+        def ended(result: object) -> None:
+            self._asked.discard(key)
+            if isinstance(result, Failure):
+                # Too many wait, which the next message may find otherwise, or the
+                # broker stops.
+                result.trap(SystemBusy, CancelledError)  # type: ignore[no-untyped-call]
+                return
+            with suppress(NotCompiled):
+                self.ready(*key)
+
+        self.compiler.prepare(self, wanted.expression).addBoth(ended)
 
     # The file.
 
@@ -361,6 +478,8 @@ class Filters:
                     found = self._filter_of(Fields(stored, "a filter"))
                 except (RemoteProtocolError, SubscriptionParseFailed):
                     continue
+                if not found.expression:
+                    continue
                 bits = Fields(stored, "a filter").value("bloomFilterData")
                 if not bits:
                     # No map has bits of it.
@@ -377,15 +496,15 @@ class Filters:
         """One filter; the group is not there yet.
 
         @raise RemoteProtocolError: it has another form.
-        @raise SubscriptionParseFailed: it does not compile.
+        @raise SubscriptionParseFailed: its type is unknown.
         """
-        kind = fields.text("expressionType") or ""
+        check_type(fields.text("expressionType") or "")
         born_ms = fields.integer("bornTime", bits=64)
         dead_ms = fields.integer("deadTime", bits=64)
         return Filter(
             fields.text("consumerGroup") or "",
             fields.text("topic") or "",
-            compile_for_pull(fields.text("expression") or "", kind),
+            fields.text("expression") or "",
             self._bloom,
             fields.integer("clientVersion", bits=64),
             born_ms,

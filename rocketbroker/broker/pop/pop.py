@@ -26,6 +26,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.clients.sql_compiler import NotCompiled
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.order_info import OrderInfo
@@ -143,7 +144,8 @@ class Popping:
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port; not on the VIP port, as in RocketMQ."""
-        table.register(RequestCode.POP_MESSAGE, self.respond)
+        respond = self._checks.compiler.waiting(self.respond)
+        table.register(RequestCode.POP_MESSAGE, respond)
 
     def respond(self, connection: IConnection, request: Command) -> Answer:
         """Take a pop, or say why not."""
@@ -411,6 +413,9 @@ class Popping:
         try:
             self._revive_log.check_role()
             pop.route = self._route(pop.header)
+        except NotCompiled:
+            # All else is checked, and its expression was compiled once: it keeps that.
+            pass
         except BrokerError as error:
             pop.done.callback(Command(error.code, remark=error.remark))
             return

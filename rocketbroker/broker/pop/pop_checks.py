@@ -12,7 +12,6 @@ from typing import Final, final
 
 from rocketbroker.broker.clients.sql_filters import (
     check_kind,
-    compile_for_pull,
     wanted_by,
 )
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -74,7 +73,12 @@ class PopRoute:
 
 @final
 class PopChecks:
-    """Checks pops and remembers what came of it."""
+    """Checks pops and remembers what came of it.
+
+    @ivar compiler: of SQL92 expressions; a check says L{NotCompiled
+        <rocketbroker.broker.clients.sql_compiler.NotCompiled>} if one has to be waited
+        for.
+    """
 
     def __init__(
         self,
@@ -91,6 +95,7 @@ class PopChecks:
         self._topics = topics
         self._groups = groups
         self._pull_checks = pull_checks
+        self.compiler = pull_checks.compiler
         self._timer = timer
         self._options = options
         self._generations = (-1, -1)
@@ -190,7 +195,7 @@ class PopChecks:
             if tags.is_tag_type(kind):
                 return tags.parse(text, kind).matcher()
             check_kind(self._options, kind)
-            return wanted_by(compile_for_pull(text, kind or ""))
+            return wanted_by(self.compiler.find(text, kind or ""))
         except SubscriptionParseFailed:
             raise SubscriptionParseFailed(
                 "parse the consumer's subscription failed"

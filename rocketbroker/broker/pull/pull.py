@@ -160,8 +160,9 @@ class Pulling:
 
     def register(self, table: IResponderTable) -> None:
         """Answer pulls on a port; not on the VIP port, as in RocketMQ."""
-        table.register(RequestCode.PULL_MESSAGE, self.respond)
-        table.register(RequestCode.LITE_PULL_MESSAGE, self.respond)
+        respond = self._checks.compiler.waiting(self.respond)
+        table.register(RequestCode.PULL_MESSAGE, respond)
+        table.register(RequestCode.LITE_PULL_MESSAGE, respond)
         table.register_hot(RequestCode.PULL_MESSAGE, self.hot)
 
     def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:

@@ -12,7 +12,6 @@ from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.sql_filters import (
     Filters,
     check_kind,
-    compile_for_pull,
     wanted_by,
 )
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -109,6 +108,7 @@ class Route:
     """The outcome of the checks for one group, topic and subscription.
 
     @ivar matches: what it is for, None for all.
+    @ivar filters_revision: of all SQL92 filters that it rests on; -1: on one at most.
     @ivar subscription: the registered subscription that it rests on; None if the pull
         carries its own.
     @ivar read_queues: how many queues may be read.
@@ -118,6 +118,7 @@ class Route:
     __slots__ = (
         "broker_id",
         "counts",
+        "filters_revision",
         "group",
         "group_flag",
         "matches",
@@ -136,6 +137,7 @@ class Route:
         self.topic = topic
         self.counts = counts
         self.matches: Matches = None
+        self.filters_revision = -1
         self.subscription: SubscriptionData | None = None
         self.sub_version = 0
         self.message_model = ""
@@ -151,6 +153,9 @@ class Route:
 class PullChecks:
     """Checks pulls and remembers what came of it.
 
+    @ivar compiler: of SQL92 expressions; a check says L{NotCompiled
+        <rocketbroker.broker.clients.sql_compiler.NotCompiled>} if one has to be waited
+        for.
     @ivar forgotten_messages: how many were handed out of topics that are not counted
         any more, those of the system left out.
     """
@@ -167,6 +172,7 @@ class PullChecks:
         max_counted: int = MAX_COUNTED,
     ) -> None:
         self.forgotten_messages = 0
+        self.compiler = filters.compiler
         self._max_counted = max_counted
         self._forget_at = min(FEW_COUNTED, max_counted)
         self._store = store
@@ -245,6 +251,7 @@ class PullChecks:
             and route.subscription is online.subscriptions.get(fields.topic)
             and route.message_model == (online.message_model or "")
             and route.sub_version >= fields.subVersion
+            and route.filters_revision in (-1, self._filters.revision)
         )
 
     def _make(self, connection: IConnection, fields: PullFields) -> Route:
@@ -279,6 +286,7 @@ class PullChecks:
             codes = None if isinstance(route.matches, MessageFilter) else route.matches
             retried = group_of_retry_topic(topic)
             route.matches = self._filters.for_retries(retried, codes)
+            route.filters_revision = self._filters.revision
         route.read_queues = config.read_queue_nums
         route.topic_flag = config.topic_sys_flag
         route.group_flag = group.group_sys_flag
@@ -360,17 +368,18 @@ class PullChecks:
 
     def _filter_by_heartbeat(self, route: Route, kind: str, version: int) -> None:
         """Filter by the expression that a heartbeat brought."""
-        known = self._filters.get(route.topic, route.group)
-        if known is None:
-            raise FilterDataNotExist(
-                f"The broker's consumer filter data is not exist!{_FAQ}"
-            )
+        found = self._filters.ready(route.topic, route.group)
+        if found is None:
+            remark = "The broker's consumer filter data is not exist!"
+            why = self._filters.no_room(route.topic, route.group)
+            raise FilterDataNotExist(remark + (f" {why}" if why else "") + _FAQ)
+        known, wanted = found
         if known.version < version:
             raise FilterDataNotLatest(
                 f"the consumer's consumer filter data not latest{_FAQ}"
             )
         check_kind(self._options, kind)
-        route.matches = known.wanted
+        route.matches = wanted
 
     def _filter_by_own(self, route: Route, text: str | None, kind: str | None) -> None:
         """Filter by what the pull says itself.
@@ -384,7 +393,8 @@ class PullChecks:
         if not text:
             raise SubscriptionParseFailed("parse the consumer's subscription failed")
         check_kind(self._options, kind)
-        route.matches = wanted_by(compile_for_pull(text, kind or ""))
+        compiled = self._filters.compiler.find(text, kind or "")
+        route.matches = wanted_by(compiled)
 
     def _filter_by_tags(self, route: Route, text: str | None, kind: str | None) -> None:
         try:

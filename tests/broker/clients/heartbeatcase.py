@@ -11,6 +11,7 @@ from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.heartbeats import Heartbeats
 from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.clients.sql_compiler import SqlCompiler
 from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -46,7 +47,9 @@ class HeartbeatCase(SynchronousTestCase):
             clock.seconds, log, ConsumerNotify(clock, options).consumer_ids_changed
         )
         self.producers = ProducerRegistry(clock.seconds, log)
-        self.filters = Filters(options, file("filters"), lambda: 1000)
+        self.filters = Filters(
+            options, file("filters"), lambda: 1000, SqlCompiler(Slices(clock))
+        )
         self.heartbeats = Heartbeats(
             options,
             self.topics,

@@ -7,9 +7,18 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients import sql_filters
+from rocketbroker.broker.clients.sql_compiler import (
+    MAX_AT_ONCE,
+    NotCompiled,
+    SqlCompiler,
+)
 from rocketbroker.broker.clients.sql_filters import Filters
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.filtering import sql
+from rocketbroker.filtering.sql import MAX_CHARACTERS
+from rocketbroker.remoting.slices import Slices
+from rocketbroker.store.reads import MessageFilter
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
@@ -33,7 +42,9 @@ class FilterCase(SynchronousTestCase):
         """A table with those settings."""
         settings = BrokerOptions(**options)  # type: ignore[arg-type]
         file = JsonTable(self.disk, PATH, at_once, Clock())
-        return Filters(settings, file, lambda: self.now)
+        self.clock = Clock()
+        self.compiler = SqlCompiler(Slices(self.clock))
+        return Filters(settings, file, lambda: self.now, self.compiler)
 
     def register(
         self,
@@ -57,6 +68,11 @@ class FilterCase(SynchronousTestCase):
         )
         return self.filters.get(topic, group)
 
+    def wanted(self, topic: str = "T", group: str = "G") -> MessageFilter | None:
+        """What a pull filters by."""
+        found = self.filters.ready(topic, group)
+        return None if found is None else found[1]
+
     def known(self, expression: str, version: int = 1) -> sql_filters.Filter:
         """The same, for what is taken."""
         found = self.register(expression, version)
@@ -75,11 +91,12 @@ class RegisterTests(FilterCase):
             ("G", "T", "SQL92", "a > 5"),
         )
         self.assertEqual((found.version, found.born_ms, found.dead_ms), (7, 1000, 0))
-        assert found.wanted.matches is not None
-        self.assertTrue(found.wanted.matches(b"a\x016\x02"))
-        self.assertFalse(found.wanted.matches(b"a\x014\x02"))
-        self.assertFalse(found.wanted.matches(b"a\x01text\x02"))
-        self.assertFalse(found.wanted.matches(b"\xff\xfe"))
+        wanted = self.wanted()
+        assert wanted is not None and wanted.matches is not None
+        self.assertTrue(wanted.matches(b"a\x016\x02"))
+        self.assertFalse(wanted.matches(b"a\x014\x02"))
+        self.assertFalse(wanted.matches(b"a\x01text\x02"))
+        self.assertFalse(wanted.matches(b"\xff\xfe"))
         self.assertEqual(self.filters.all(), [found])
 
     def test_tags(self) -> None:
@@ -109,14 +126,43 @@ class RegisterTests(FilterCase):
         self.assertEqual(self.known("a > 6", 2).expression, "a > 5")
 
     def test_senseless(self) -> None:
-        """One that does not compile is none, and takes the place of one that did."""
-        self.assertIsNone(self.register("a >"))
+        """One that does not compile is none when a pull needs it, and takes the place
+        of one that did; the next heartbeat does not bring it back."""
+        self.register("senseless >")
+        self.assertIsNone(self.wanted())
+        self.assertEqual(self.filters.all(), [])
         self.known("a > 5", 2)
-        self.assertIsNone(self.register("a >", 3))
+        self.assertIsNone(self.register("senseless >", 3))
         self.assertIsNone(self.register("a", 4, kind="XPATH"))
-        self.assertEqual(self.filters.refused, 3)
+        self.assertIsNone(self.register("a = 1".ljust(MAX_CHARACTERS + 1), 5))
+        self.assertEqual(self.filters.refused, 4)
         self.assertEqual(self.filters.all(), [])
         self.assertEqual(len(self.flushLoggedErrors()), 0)
+
+    def test_notCompiledBeforeItIsNeeded(self) -> None:
+        """A heartbeat compiles nothing, nor does a start; a pull compiles what it
+        needs, once."""
+        for topic in ("T", "U", "V"):
+            self.register(f"lazy_{topic} > 5", topic=topic)
+        self.filters.save()
+        self.assertEqual(self.compiler.compiled, 0)
+        self.filters = self.make()
+        self.filters.load()
+        self.assertEqual((len(self.filters.all()), self.compiler.compiled), (3, 0))
+        for _ in range(2):
+            self.assertIsNotNone(self.wanted("U"))
+            self.assertIsNone(self.wanted("W"))
+        self.assertEqual(self.compiler.compiled, 1)
+
+    def test_longExpressionIsWaitedFor(self) -> None:
+        """A pull waits for an expression that takes long, and finds it then."""
+        self.register("long_one = 1".ljust(MAX_AT_ONCE + 1))
+        error = self.assertRaises(NotCompiled, self.wanted)
+        done = self.compiler.prepare(self, error.expression)
+        self.clock.advance(0)
+        self.successResultOf(done)
+        self.assertIsNotNone(self.wanted())
+        self.assertEqual(self.compiler.compiled, 1)
 
     def test_loggedOnce(self) -> None:
         """The log says so once while the group is there, on one line, and no more than
@@ -130,6 +176,7 @@ class RegisterTests(FilterCase):
         for _ in range(2):
             for topic in topics:
                 self.register("a >\n\x1b[31m" + "?" * 1000, topic=topic)
+                self.assertIsNone(self.wanted(topic))
         self.assertEqual(len(events), sql_filters.MAX_LOGGED)
         line = formatEvent(events[0])
         self.assertIn("filter of group 'G' for topic 'T' is not taken", line)
@@ -138,6 +185,7 @@ class RegisterTests(FilterCase):
         self.assertEqual(self.filters.refused, 2 * len(topics))
         self.filters.look(lambda group, topic: False)
         self.register("a >")
+        self.assertIsNone(self.wanted())
         self.assertEqual(len(events), sql_filters.MAX_LOGGED + 1)
 
 
@@ -185,6 +233,26 @@ class DeathTests(FilterCase):
         self.assertIsNone(self.filters.get("T", "G5"))
         self.assertEqual(len(self.filters.all()), most)
 
+    def test_mostCharactersOfGroup(self) -> None:
+        """The expressions of one group have a limit of their own, and the reason why
+        there is no filter is known."""
+        long = "a = '" + "x" * 60_000 + "'"
+        size = len(long) + sql_filters.OVERHEAD
+        most = sql_filters.MAX_GROUP_CHARACTERS // size
+        for number in range(most):
+            self.assertIsNotNone(self.register(long, topic=f"T{number}"))
+        self.assertIsNone(self.register(long, topic="U"))
+        self.assertIn(f"would have {(most + 1) * size} char", self.why("U"))
+        self.assertEqual(self.why("T0"), "")
+        self.assertIsNotNone(self.register(long, group="H"))
+        self.assertIsNotNone(self.register("a = 1", 2, topic="T0"))
+        self.assertIsNotNone(self.register(long, topic="U"))
+        self.assertEqual(self.why("U"), "")
+
+    def why(self, topic: str) -> str:
+        """Why the group has no room for a filter."""
+        return self.filters.no_room(topic, "G")
+
 
 class BitMapTests(FilterCase):
     """The maps of messages."""
@@ -195,17 +263,39 @@ class BitMapTests(FilterCase):
         self.register("a > 5", group="CG")
         self.filters.look(lambda group, topic: False)
         self.register("a > 7", group="CID_demo")
+        for group in ("CG", "CID_demo"):
+            self.wanted("T", group)
         self.assertEqual(self.filters.bit_map(b"T", b"a\x014\x02"), bytes(14))
         found = self.filters.bit_map(b"T", b"a\x016\x02")
         bits = [n for n in range(112) if found[n >> 3] >> (n & 7) & 1]
         self.assertEqual(bits, [0, 34, 73])
         self.assertEqual(self.filters.bit_map(b"U", b"a\x016\x02"), b"")
 
+    def test_notCompiledYet(self) -> None:
+        """A filter that is not compiled yet may want a message, as its map says; it is
+        compiled beside the messages, and once. One that cannot be is none then."""
+        self.register("mapped > 5", group="CG")
+        self.register("mapped >", group="G2")
+        for _ in range(2):
+            found = self.filters.bit_map(b"T", b"mapped\x014\x02")
+            bits = [n for n in range(112) if found[n >> 3] >> (n & 7) & 1]
+            self.assertLessEqual({0, 34, 73}, {*bits})
+        self.assertEqual(self.compiler.compiled, 0)
+        for _ in range(9):
+            self.clock.advance(0)
+        self.assertEqual(self.compiler.compiled, 2)
+        self.assertEqual(self.filters.bit_map(b"T", b"mapped\x014\x02"), bytes(14))
+        self.assertEqual(len(self.filters.all()), 1)
+
     def test_mostMapped(self) -> None:
         """So much is evaluated for a message; others are said to match."""
         long = "a = '" + "x" * (sql_filters.MAX_MAPPED // 2) + "'"
         self.register(long, group="G1")
         self.register(long, group="CG")
+        for group in ("G1", "CG"):
+            wanted = self.filters.get("T", group)
+            assert wanted is not None
+            wanted.use(sql.compiled(long))
         found = self.filters.bit_map(b"T", b"a\x016\x02")
         bits = [n for n in range(112) if found[n >> 3] >> (n & 7) & 1]
         self.assertEqual(bits, [0, 34, 73])
@@ -213,9 +303,10 @@ class BitMapTests(FilterCase):
     def test_passedOver(self) -> None:
         """A message whose map lacks the bits is not looked at, unless it is older than
         the filter, or the map is of another size."""
-        found = self.known("a > 5")
-        may_match = found.wanted.may_match
-        assert may_match is not None
+        self.known("a > 5")
+        wanted = self.wanted()
+        assert wanted is not None and wanted.may_match is not None
+        may_match = wanted.may_match
         self.assertFalse(may_match(1001, bytes(14)))
         self.assertTrue(may_match(1001, b"\xff" * 14))
         self.assertTrue(may_match(1000, bytes(14)))
@@ -236,6 +327,19 @@ class RetryTests(FilterCase):
         self.assertTrue(wanted.matches(b"RETRY_TOPIC\x01U\x02a\x015\x02"))
         self.assertTrue(wanted.matches(b"a\x015\x02"))
         self.assertGreater(wanted.cost, self.filters.for_retries("H", None).cost)
+
+    def test_changedMeanwhile(self) -> None:
+        """What a heartbeat has changed since counts, and moves the revision."""
+        self.known("a > 5")
+        wanted = self.filters.for_retries("G", None)
+        revision = self.filters.revision
+        self.known("a > 7", 2)
+        self.assertGreater(self.filters.revision, revision)
+        assert wanted.matches is not None
+        self.assertFalse(wanted.matches(b"RETRY_TOPIC\x01T\x02a\x016\x02"))
+        self.assertTrue(wanted.matches(b"RETRY_TOPIC\x01T\x02a\x018\x02"))
+        self.register("a >", 3)
+        self.assertTrue(wanted.matches(b"RETRY_TOPIC\x01T\x02a\x016\x02"))
 
 
 class FileTests(FilterCase):
@@ -289,7 +393,7 @@ class FileTests(FilterCase):
             lambda: self.register("a > 1", 10),
             lambda: self.filters.look(lambda group, topic: False),
             lambda: self.register("a > 1", 10),
-            lambda: self.register("a >", 11),
+            lambda: (self.register("a >", 11), self.wanted()),
         ):
             change()
             self.filters.save()
@@ -317,13 +421,13 @@ class FileTests(FilterCase):
         self.assertEqual([each.dead_ms for each in self.filters.all()], [5000])
 
     def test_senseless(self) -> None:
-        """An entry that does not compile, has no bits or another form is left out."""
+        """An entry that has no bits, no expression or another form is left out; one
+        that does not compile is kept until it is needed."""
         self.register("a > 1", 9)
         self.filters.save()
         self.rewrite()
         self.assertEqual(len(self.filters.all()), 1)
         for change in (
-            {"expression": "a >"},
             {"expression": None},
             {"expressionType": "TAG"},
             {"bloomFilterData": None},
@@ -334,6 +438,12 @@ class FileTests(FilterCase):
             self.filters.save()
             self.rewrite(**change)
             self.assertEqual(self.filters.all(), [], change)
+        self.register("a > 1", 9)
+        self.filters.save()
+        self.rewrite(expression="a >")
+        self.assertEqual(len(self.filters.all()), 1)
+        self.assertIsNone(self.wanted())
+        self.assertEqual(self.filters.all(), [])
 
     def test_otherBits(self) -> None:
         """With other settings of bloom filters nothing is taken."""

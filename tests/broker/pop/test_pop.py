@@ -246,6 +246,17 @@ class CheckTests(PopCase):
         self.refuses(SubscriptionParseFailed, expType="SQL92", exp="a = = 1")
         self.assertEqual(self.popped(expType="SQL92", exp="a = 1"), [])
 
+    def test_longExpressionIsWaitedFor(self) -> None:
+        """A pop with a long expression waits for its compiler."""
+        self.rig = self.make(enablePropertyFilter="true")
+        long = " AND ".join(f"a <> {number}" for number in range(700, 900))
+        popped = self.rig.begin(POP, self.ext(expType="SQL92", exp=long))
+        self.assertEqual(self.rig.broker.slices.waiting, 1)
+        while self.rig.broker.slices.waiting:
+            self.rig.clock.advance(0.01)
+        self.assertEqual(answered(popped).code, ResponseCode.POLLING_TIMEOUT)
+        self.assertEqual(self.popped(expType="SQL92", exp=long), [])
+
     def test_switchedOff(self) -> None:
         """Without the timer, or with the key-value store, nothing is popped."""
         self.rig = self.make(timerWheelEnable="false")

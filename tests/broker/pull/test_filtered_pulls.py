@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from twisted.internet.defer import Deferred
+
 from rocketbroker.broker.pull import long_polling
 from rocketbroker.broker.pull.long_polling import HeldPull
 from rocketbroker.store.interfaces import Arrival
@@ -9,7 +11,7 @@ from rocketbroker.store.reads import MessageFilter
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from tests.broker.pull.pulls import PullCase, bodies
-from tests.broker.rig import send_ext
+from tests.broker.rig import answered, pull_ext, send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2
 AGAIN = ResponseCode.PULL_RETRY_IMMEDIATELY
@@ -111,6 +113,40 @@ class SqlTests(PullCase):
         self.assertEqual(bodies(answer), [b"1x", b"1y"])
         answer = self.pull(topic="%RETRY%G", subscription="y")
         self.assertEqual(bodies(answer), [b"1y"])
+
+    def long(self, first: int) -> dict[str, str]:
+        """A subscription to the same whose expression is not compiled at once."""
+        parts = [f"a <> {number}" for number in range(first, first + 200)]
+        expression = " AND ".join([self.wanted["subscription"], *parts])
+        return {**self.wanted, "subscription": expression}
+
+    def test_longExpressionWaitsForItsCompiler(self) -> None:
+        """A pull with a long expression is answered when that is compiled, beside the
+        requests of others; the next one finds it."""
+        self.sent(0, 1, 2, 3)
+        long = self.long(100)
+        pull = self.rig.begin(RequestCode.PULL_MESSAGE, pull_ext(0, **long))
+        assert isinstance(pull, Deferred)
+        self.assertNoResult(pull)
+        self.assertEqual(bodies(self.pull(0, **self.wanted)), [b"1", b"2"])
+        while self.rig.broker.slices.waiting:
+            self.rig.clock.advance(0.01)
+        self.assertEqual(bodies(answered(pull)), [b"1", b"2"])
+        compiled = self.rig.filters.compiler.compiled
+        self.assertEqual(bodies(self.pull(0, **long)), [b"1", b"2"])
+        self.assertEqual(self.rig.filters.compiler.compiled, compiled)
+
+    def test_longExpressionIsHeld(self) -> None:
+        """A pull that waits for messages does so when its expression is compiled."""
+        long = self.long(400)
+        self.rig.filters.compiler.prepare(self, long["subscription"])
+        while self.rig.broker.slices.waiting:
+            self.rig.clock.advance(0.01)
+        super().hold(0, 1, **long)
+        self.sent(2)
+        self.rig.scheduler.dispatch()
+        (answer,) = self.rig.answers()
+        self.assertEqual(bodies(answer), [b"2"])
 
     def test_mostCost(self) -> None:
         """Filters of held pulls have a limit together; beyond it none is held."""
