@@ -226,6 +226,7 @@ class Parts:
             self.producers,
             self.filters,
             self.registration.announced,
+            self.slices,
         )
         self.assignment = QueueAssignment(
             options,

@@ -21,6 +21,7 @@ from rocketbroker.wire.reading import (
     MAX_LENIENT_BODY,
     MAX_LENIENT_TURN_BODY,
     MAX_TURN_BODY,
+    MAX_VALUES,
     ObjectKey,
     at_once,
     loads,
@@ -43,4 +44,5 @@ __all__ = [
     "MAX_LENIENT_BODY",
     "MAX_TURN_BODY",
     "MAX_LENIENT_TURN_BODY",
+    "MAX_VALUES",
 ]

@@ -7,6 +7,10 @@ A heartbeat of the second version may leave out its subscriptions because the br
 knows them. A broker that was restarted since does not know them, and asks for them by
 IS_SUB_CHANGE; RocketMQ does not ask, and stays without them.
 
+A long heartbeat is read and taken over in slices, a group at a time, and answered at
+the end of them. What the same connection says meanwhile of its groups waits for that,
+so that the last word counts.
+
 The retry topic of a new group is created here, so its first members could not find it
 when they started. A client asks for the route of a new topic in one round of
 rebalancing and uses its queues in the next. Rounds are 20 s apart, so a message that
@@ -21,8 +25,8 @@ failed would come again only after that time. Two rules make it faster:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, final
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Final, TypeVar, final
 
 from twisted.internet.defer import Deferred
 
@@ -32,7 +36,7 @@ from rocketbroker.broker.clients.sql_filters import (
     Filters,
     check_kind,
 )
-from rocketbroker.broker.json_bodies import decoded
+from rocketbroker.broker.json_bodies import body_in_steps, decoded, unreadable
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import (
     READ,
@@ -42,19 +46,29 @@ from rocketbroker.broker.metadata.topics import (
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import InvalidParameter
+from rocketbroker.errors import InvalidParameter, RemoteProtocolError, SystemBusy
 from rocketbroker.filtering import tags
 from rocketbroker.records.names import retry_topic
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    ISlices,
+)
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import (
+    MAX_SUBSCRIPTIONS,
+    MAX_VALUES,
     CheckClientRequestBody,
     ConsumerData,
     HeartbeatData,
 )
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
+from rocketbroker.wire.fastjson import at_once
 from rocketbroker.wire.headers.client import UnregisterClientRequestHeader
+
+T = TypeVar("T")
 
 ACTIVELY = "CONSUME_ACTIVELY"
 
@@ -62,6 +76,15 @@ ACTIVELY = "CONSUME_ACTIVELY"
 #: each is kept as long as the connection, and takes a sixth of a millisecond of each
 #: heartbeat, in which no other client is served. A client has a handful.
 MAX_GROUPS: Final = 1024
+
+#: Heartbeats up to this length, of so many groups, are taken over in the turn in which
+#: they come, which takes some milliseconds: those of clients with two hundred topics.
+MAX_AT_ONCE: Final = 32 << 10
+MAX_GROUPS_AT_ONCE: Final = 32
+
+#: How many heartbeats and farewells of one connection wait for slices: a client sends
+#: the next one when it has the answer.
+MAX_WAITING: Final = 16
 
 #: How long an answer waits for name servers: less than the three seconds for which
 #: clients wait for it, after which they close the connection.
@@ -98,6 +121,7 @@ class Heartbeats:
         producers: ProducerRegistry,
         filters: Filters,
         announced: Callable[[float], Deferred[None]],
+        slices: ISlices,
     ) -> None:
         """
         @param announced: fires once the name servers know all topics, or after
@@ -105,6 +129,9 @@ class Heartbeats:
         """
         self.received = 0
         self._announced = announced
+        self._slices = slices
+        #: Of whom something is done in slices: how much.
+        self._waiting: dict[IConnection, int] = {}
         self._filters = filters
         self._options = options
         self._topics = topics
@@ -128,17 +155,72 @@ class Heartbeats:
 
         @raise InvalidParameter: too many of them; then none is taken.
         """
-        data = decoded(request, HeartbeatData.from_json)
-        consumers = {consumer.group_name for consumer in data.consumer_data_set}
-        check_groups(self._consumers.groups_on(connection), consumers)
-        producers = {producer.group_name for producer in data.producer_data_set}
-        check_groups(self._producers.groups_on(connection), producers)
+        short = None
+        if len(request.body) <= MAX_AT_ONCE:
+            short = decoded(request, HeartbeatData.from_json)
+            count = len(short.consumer_data_set) + len(short.producer_data_set)
+            if count <= MAX_GROUPS_AT_ONCE and connection not in self._waiting:
+                taken = at_once(self._taken(connection, request, short))
+                return self._answer(request, *taken)
+        outcome: list[tuple[bool, list[str]]] = []
+
+        def heartbeat() -> Generator[None, None, None]:
+            data = short or (yield from self._read(request))
+            outcome.append((yield from self._taken(connection, request, data)))
+
+        done = self._in_slices(connection, heartbeat())
+        return done.addCallback(lambda _: self._answer(request, *outcome[0]))
+
+    @staticmethod
+    def _read(request: Command) -> Generator[None, None, HeartbeatData]:
+        value = yield from body_in_steps(request, MAX_VALUES)
+        try:
+            return (yield from HeartbeatData.in_steps(value))
+        except RemoteProtocolError as error:
+            raise unreadable(error) from error
+
+    def _in_slices(
+        self, connection: IConnection, work: Iterator[None]
+    ) -> Deferred[None]:
+        """Do work for a connection behind what is done for it already.
+
+        @raise SystemBusy: that is too much.
+        """
+        count = self._waiting.get(connection, 0)
+        if count >= MAX_WAITING:
+            raise SystemBusy(
+                f"{count} heartbeats of this connection wait to be taken over"
+            )
+        self._waiting[connection] = count + 1
+
+        def ended(result: T) -> T:
+            self._waiting[connection] -= 1
+            if not self._waiting[connection]:
+                del self._waiting[connection]
+            return result
+
+        return self._slices.run(connection, work).addBoth(ended)
+
+    def _taken(
+        self, connection: IConnection, request: Command, data: HeartbeatData
+    ) -> Generator[None, None, tuple[bool, list[str]]]:
+        """Take over a heartbeat, a group in each step.
+
+        @return: whether the broker has to hear more, and the groups whose retry topics
+            were made.
+        """
+        self._check(connection, data)
         self.received += 1
         changed = False
         made: list[str] = []
         for consumer in data.consumer_data_set:
+            if connection.closed:
+                return False, made
             changed |= self._consumer(connection, request, data, consumer, made)
+            yield
         for producer in data.producer_data_set:
+            if connection.closed:
+                return False, made
             self._producers.register(
                 connection,
                 data.client_id,
@@ -146,8 +228,33 @@ class Heartbeats:
                 request.version,
                 producer.group_name,
             )
-        if data.heartbeat_fingerprint == 0:
-            changed = True
+            yield
+        return changed or data.heartbeat_fingerprint == 0, made
+
+    def _check(self, connection: IConnection, data: HeartbeatData) -> None:
+        """Refuse what would be too much on one connection.
+
+        @raise InvalidParameter: it would.
+        """
+        consumers = data.consumer_data_set
+        named = {consumer.group_name for consumer in consumers}
+        known = self._consumers.groups_on(connection)
+        check_groups(known, named)
+        check_groups(
+            self._producers.groups_on(connection),
+            {producer.group_name for producer in data.producer_data_set},
+        )
+        others = [self._consumers.group(name) for name in known if name not in named]
+        count = sum(len(consumer.subscription_data_set) for consumer in consumers)
+        count += sum(len(group.subscriptions) for group in others if group is not None)
+        if count > MAX_SUBSCRIPTIONS:
+            raise InvalidParameter(
+                f"a connection with {count} subscriptions, the most is "
+                f"{MAX_SUBSCRIPTIONS}"
+            )
+
+    def _answer(self, request: Command, changed: bool, made: list[str]) -> Answer:
+        """The answer to a heartbeat; after the name servers know new retry topics."""
         ext = {
             "IS_SUPPORT_HEART_BEAT_V2": "true",
             "IS_SUB_CHANGE": "true" if changed else "false",
@@ -233,8 +340,14 @@ class Heartbeats:
         )
         return is_new
 
-    def unregister(self, connection: IConnection, request: Command) -> Command:
+    def unregister(self, connection: IConnection, request: Command) -> Answer:
         """Request 35: always successful, known or not."""
+        if connection in self._waiting:
+            done = self._in_slices(connection, iter(()))
+            return done.addCallback(lambda _: self._unregister(connection, request))
+        return self._unregister(connection, request)
+
+    def _unregister(self, connection: IConnection, request: Command) -> Command:
         header = UnregisterClientRequestHeader.from_ext(request.ext)
         if header.producer_group:
             self._producers.unregister(connection, header.producer_group)

@@ -73,7 +73,7 @@ MAX_MAPPED: Final = 64 << 10
 
 #: Of so many groups and topics at once it is logged that there is no filter and why,
 #: once each while they are there: every heartbeat brings it again.
-MAX_LOGGED: Final = 1000
+MAX_LOGGED: Final = 200
 
 #: So many characters of a client's text a line of the log repeats.
 MAX_QUOTED: Final = 128
@@ -314,6 +314,10 @@ class Filters:
         except SubscriptionParseFailed as error:
             self._refuse(group, data.topic, f"it does not compile: {error.remark}")
             return
+        why = self._no_room_in_group(group, len(expression) + OVERHEAD)
+        if why:
+            self._refuse(group, data.topic, why)
+            return
         version, now = data.sub_version, self._wall_ms()
         self._add(Filter(group, data.topic, expression, self._bloom, version, now))
 
@@ -322,10 +326,9 @@ class Filters:
         if known is not None:
             self._remove(known)
         group, size = added.group, added.size
-        of_group = self._size_of.get(group, 0) + size
-        if of_group > MAX_GROUP_CHARACTERS:
-            why = f"the group would have {of_group} characters of expressions"
-            self._refuse(group, added.topic, f"{NO_ROOM} {why}")
+        why = self._no_room_in_group(group, size)
+        if why:
+            self._refuse(group, added.topic, why)
             return
         if self._size + size > MAX_CHARACTERS:
             self._make_room(size)
@@ -338,7 +341,14 @@ class Filters:
         self._logged.pop((group, added.topic), None)
         self._by_topic.setdefault(added.topic, {})[group] = added
         self._size += size
-        self._size_of[group] = of_group
+        self._size_of[group] = self._size_of.get(group, 0) + size
+
+    def _no_room_in_group(self, group: str, size: int) -> str:
+        """Why a group may have no more filters of that size; empty if it may."""
+        of_group = self._size_of.get(group, 0) + size
+        if of_group <= MAX_GROUP_CHARACTERS:
+            return ""
+        return f"{NO_ROOM} the group would have {of_group} characters of expressions"
 
     def _refuse(self, group: str, topic: str, why: str) -> None:
         """Count that there is no filter, and say so once."""

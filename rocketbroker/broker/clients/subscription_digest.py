@@ -47,11 +47,14 @@ def digest_of(subscriptions: list[SubscriptionData]) -> bytes:
 
 
 def expression(subscription: SubscriptionData) -> str:
-    """The expression of a subscription: C{*}, C{a || b}, C{SQL92: a > 1}."""
+    """The expression of a subscription: C{*}, C{a || b}, C{SQL92: a > 1}.
+
+    Tags are sorted where they can all be kept; longer ones are as the client has them.
+    """
     text = subscription.sub_string
     if not tags.is_tag_type(subscription.expression_type):
         return f"{subscription.expression_type}: {text}"
-    if "|" not in text:
+    if "|" not in text or len(text) > MAX_CHARACTERS:
         return text.strip() or ALL
     named = {part.strip() for part in text.split("||")}
     named.discard("")

@@ -6,11 +6,13 @@ Shapes: C{docs/facts/client.md} 15 and 16; C{docs/facts/broker.md} 15.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Annotated, Final, Self
 
 import attrs
 import msgspec
 
+from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fields import Fields, Int32, Int64
 
 # Java's enums, in the order of their ordinals.
@@ -24,6 +26,25 @@ CONSUME_FROM: Final = (
     "CONSUME_FROM_FIRST_OFFSET",
     "CONSUME_FROM_TIMESTAMP",
 )
+
+
+#: What one heartbeat may hold, where it is long and read in steps. A consumer is taken
+#: over in one step: its topics, their tags and all its expressions have a limit that
+#: takes ten milliseconds. Clients have a handful of groups and hundreds of topics.
+MAX_ENTRIES: Final = 4096
+MAX_TOPICS: Final = 4096
+MAX_TAGS: Final = 8192
+MAX_CHARACTERS: Final = 256 << 10
+
+#: The subscriptions of one heartbeat, and of all groups of a connection: each is kept
+#: as long as that, takes half a kilobyte, and time of the garbage collector.
+MAX_SUBSCRIPTIONS: Final = 8192
+
+#: The values of its text, with some more than these have.
+MAX_VALUES: Final = 12 * MAX_SUBSCRIPTIONS
+
+#: How many subscriptions, or producers, are read in a step: half a millisecond.
+STEP_ENTRIES: Final = 64
 
 
 class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -96,6 +117,20 @@ class SubscriptionData:
             class_filter_mode=fields.boolean("classFilterMode"),
         )
 
+    @classmethod
+    def of_limited(cls, value: object) -> Self:
+        """The same, with a limit of tags.
+
+        @raise RemoteProtocolError: it is no subscription, or is beyond the limit.
+        """
+        fields = Fields(value, "a subscription")
+        count = max(len(fields.items("tagsSet")), len(fields.items("codeSet")))
+        if count > MAX_TAGS:
+            raise RemoteProtocolError(
+                f"a subscription with {count} tags, the most is {MAX_TAGS}"
+            )
+        return cls.from_json(value)
+
     def to_json(self) -> dict[str, object]:
         """The JSON form."""
         return {
@@ -149,14 +184,47 @@ class ConsumerData:
         @raise RemoteProtocolError: it is no consumer.
         """
         fields = Fields(value, "a consumer")
+        wanted = fields.beans("subscriptionDataSet", SubscriptionData.from_json)
+        return cls._of_fields(fields, wanted)
+
+    @classmethod
+    def in_steps(cls, value: object) -> Generator[None, None, Self]:
+        """Read it in steps.
+
+        @raise RemoteProtocolError: it is no consumer, or is beyond a limit.
+        """
+        fields = Fields(value, "a consumer")
+        items = fields.items("subscriptionDataSet")
+        if len(items) > MAX_TOPICS:
+            raise RemoteProtocolError(
+                f"a consumer of {len(items)} topics, the most is {MAX_TOPICS}"
+            )
+        wanted: list[SubscriptionData] = []
+        characters = 0
+        for number, item in enumerate(items, 1):
+            if item is None:
+                continue
+            subscription = SubscriptionData.of_limited(item)
+            wanted.append(subscription)
+            characters += len(subscription.sub_string)
+            if characters > MAX_CHARACTERS:
+                raise RemoteProtocolError(
+                    f"a consumer whose expressions have {characters} characters, the "
+                    f"most is {MAX_CHARACTERS}"
+                )
+            if number % STEP_ENTRIES == 0:
+                yield
+        return cls._of_fields(fields, wanted)
+
+    @classmethod
+    def _of_fields(cls, fields: Fields, wanted: list[SubscriptionData]) -> Self:
+        """One with these subscriptions."""
         return cls(
             group_name=fields.text("groupName") or "",
             consume_type=fields.choice("consumeType", CONSUME_TYPES),
             message_model=fields.choice("messageModel", MESSAGE_MODELS),
             consume_from_where=fields.choice("consumeFromWhere", CONSUME_FROM),
-            subscription_data_set=fields.beans(
-                "subscriptionDataSet", SubscriptionData.from_json
-            ),
+            subscription_data_set=wanted,
             unit_mode=fields.boolean("unitMode"),
         )
 
@@ -230,12 +298,51 @@ class HeartbeatData:
         )
 
     @classmethod
+    def in_steps(cls, value: object) -> Generator[None, None, Self]:
+        """Read a long one in steps.
+
+        @raise RemoteProtocolError: it is no heartbeat, or is beyond a limit.
+        """
+        fields = Fields(value, "a heartbeat")
+        producers: list[ProducerData] = []
+        for number, item in enumerate(_entries(fields, "producerDataSet"), 1):
+            producers.append(ProducerData.from_json(item))
+            if number % STEP_ENTRIES == 0:
+                yield
+        consumers: list[ConsumerData] = []
+        count = 0
+        for item in _entries(fields, "consumerDataSet"):
+            consumer = yield from ConsumerData.in_steps(item)
+            consumers.append(consumer)
+            count += len(consumer.subscription_data_set)
+            if count > MAX_SUBSCRIPTIONS:
+                raise RemoteProtocolError(
+                    f"{count} subscriptions, the most is {MAX_SUBSCRIPTIONS}"
+                )
+            yield
+        return cls._of_fields(fields, producers, consumers)
+
+    @classmethod
     def _from_fields(cls, fields: Fields) -> Self:
         """Read what stands there in another form, as leniently as RocketMQ does."""
+        return cls._of_fields(
+            fields,
+            fields.beans("producerDataSet", ProducerData.from_json),
+            fields.beans("consumerDataSet", ConsumerData.from_json),
+        )
+
+    @classmethod
+    def _of_fields(
+        cls,
+        fields: Fields,
+        producers: list[ProducerData],
+        consumers: list[ConsumerData],
+    ) -> Self:
+        """One with these groups."""
         return cls(
             client_id=fields.text("clientID") or "",
-            producer_data_set=fields.beans("producerDataSet", ProducerData.from_json),
-            consumer_data_set=fields.beans("consumerDataSet", ConsumerData.from_json),
+            producer_data_set=producers,
+            consumer_data_set=consumers,
             heartbeat_fingerprint=fields.integer("heartbeatFingerprint"),
             without_sub=fields.boolean("withoutSub"),
         )
@@ -249,6 +356,19 @@ class HeartbeatData:
             "producerDataSet": self.producer_data_set,
             "withoutSub": self.without_sub,
         }
+
+
+def _entries(fields: Fields, name: str) -> list[object]:
+    """The groups of a heartbeat, without null ones.
+
+    @raise RemoteProtocolError: they are too many.
+    """
+    items = fields.items(name)
+    if len(items) > MAX_ENTRIES:
+        raise RemoteProtocolError(
+            f"{len(items)} entries of {name}, the most is {MAX_ENTRIES}"
+        )
+    return [item for item in items if item is not None]
 
 
 @attrs.frozen(kw_only=True)

@@ -42,6 +42,7 @@ class HeartbeatCase(SynchronousTestCase):
 
         self.topics = TopicTable(options, file("topics"), lambda: 1000)
         self.groups = GroupTable(options, file("groups"), lambda: 1000)
+        self.slices = Slices(clock)
         log = MemberLog(Slices(clock))
         self.consumers = ConsumerRegistry(
             clock.seconds, log, ConsumerNotify(clock, options).consumer_ids_changed
@@ -58,6 +59,7 @@ class HeartbeatCase(SynchronousTestCase):
             self.producers,
             self.filters,
             self.wait,
+            self.slices,
         )
         self.announced: Deferred[None] = succeed(None)
         self.connection = RecordedConnection()
@@ -73,6 +75,18 @@ class HeartbeatCase(SynchronousTestCase):
         """A heartbeat, and what becomes its answer."""
         request = Command(34, {}, heartbeat() if content is None else content, opaque=7)
         return self.heartbeats.heart_beat(self.connection, request)
+
+    def run_slices(self) -> None:
+        """Take all steps."""
+        while self.slices.waiting:
+            self.clock.advance(0.001)
+
+    def sliced(self, content: bytes) -> Command:
+        """The answer to a heartbeat that is taken over in slices."""
+        answer = self.begin(content)
+        self.assertTrue(self.slices.waiting)
+        self.run_slices()
+        return answered(answer)
 
     def beat(self, content: bytes | None = None) -> dict[str, str]:
         """The extension fields that answer a heartbeat."""

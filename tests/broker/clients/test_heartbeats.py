@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.clients.heartbeats import MAX_GROUPS
+from rocketbroker.broker.clients.heartbeats import (
+    MAX_AT_ONCE,
+    MAX_GROUPS,
+    MAX_WAITING,
+)
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     InvalidParameter,
     SubscriptionParseFailed,
+    SystemBusy,
     SystemFailure,
 )
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.heartbeats import MAX_SUBSCRIPTIONS, MAX_TOPICS
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps, loads
@@ -164,7 +171,7 @@ class HeartbeatTests(HeartbeatCase):
         ext = {"clientID": "10.0.0.9@1", "producerGroup": "P", "consumerGroup": "G"}
         for _ in range(2):
             answer = self.heartbeats.unregister(self.connection, Command(35, ext))
-            self.assertEqual(answer.code, 0)
+            self.assertEqual(answered(answer).code, 0)
         self.assertIsNone(self.consumers.group("G"))
         self.assertEqual(self.producers.members("P"), [])
 
@@ -214,7 +221,7 @@ class HeartbeatTests(HeartbeatCase):
         """A connection is in so many groups of a kind, whichever heartbeats say so."""
         producers = [{"groupName": f"P{n}"} for n in range(MAX_GROUPS)]
         full = heartbeat(consumerDataSet=[], producerDataSet=producers)
-        self.heartbeats.heart_beat(self.connection, Command(34, {}, full))
+        self.sliced(full)
         more = heartbeat(producerDataSet=[{"groupName": "Q"}])
         with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
             self.heartbeats.heart_beat(self.connection, Command(34, {}, more))
@@ -227,7 +234,128 @@ class HeartbeatTests(HeartbeatCase):
         """The same number of groups of consumers; then none of them is taken."""
         consumers = [{"groupName": f"G{n}"} for n in range(MAX_GROUPS + 1)]
         with self.assertRaisesRegex(InvalidParameter, "1025 groups"):
-            self.heartbeats.heart_beat(
-                self.connection, Command(34, {}, heartbeat(consumerDataSet=consumers))
-            )
+            self.sliced(heartbeat(consumerDataSet=consumers))
         self.assertEqual(self.consumers.groups(), [])
+
+
+class LongTests(HeartbeatCase):
+    """Heartbeats that are taken over in slices."""
+
+    def long(self, topics: int = 1000, version: int = 1, groups: int = 2) -> bytes:
+        """A heartbeat of two groups, with so many topics each."""
+        subscriptions = [
+            {"topic": f"T{number}", "subString": "*", "subVersion": version}
+            for number in range(topics)
+        ]
+        consumers = [
+            {
+                "groupName": f"G{number}",
+                "consumeType": "CONSUME_PASSIVELY",
+                "messageModel": "CLUSTERING",
+                "subscriptionDataSet": subscriptions,
+            }
+            for number in range(groups)
+        ]
+        return heartbeat(consumerDataSet=consumers)
+
+    def topics_of(self, group: str) -> int:
+        """How many topics a group subscribes to."""
+        found = self.consumers.group(group)
+        return 0 if found is None else len(found.subscriptions)
+
+    def test_answeredAtItsEnd(self) -> None:
+        """A long one is read and taken over in many short steps, and answered when all
+        its groups are known."""
+        answer = self.begin(self.long())
+        assert isinstance(answer, Deferred)
+        self.assertNoResult(answer)
+        self.assertEqual(self.consumers.groups(), [])
+        self.run_slices()
+        self.assertEqual((self.topics_of("G0"), self.topics_of("G1")), (1000, 1000))
+        self.assertEqual(len(self.producers.members("P")), 1)
+        found = answered(answer)
+        assert found.ext is not None
+        self.assertEqual((found.code, found.opaque), (0, 7))
+        self.assertEqual(found.ext["IS_SUB_CHANGE"], "true")
+        self.assertIsNotNone(self.topics.config("%RETRY%G1"))
+        # Of 64 subscriptions each, twice, and of eight kilobytes of text.
+        self.assertGreater(self.slices.steps, 2 * 1000 // 64 + 10)
+        self.assertEqual(self.heartbeats.received, 1)
+
+    def test_manyGroups(self) -> None:
+        """A short one of many groups takes a step for each."""
+        consumers = [{"groupName": f"G{number}"} for number in range(500)]
+        self.assertEqual(self.sliced(heartbeat(consumerDataSet=consumers)).code, 0)
+        self.assertEqual(len(self.consumers.groups()), 500)
+        self.assertGreater(self.slices.steps, 500)
+
+    def test_lastWordCounts(self) -> None:
+        """What follows on the same connection is done behind it, in its order."""
+        first = self.begin(self.long())
+        second = self.begin(heartbeat(["T1"], group="G0"))
+        ext = {"clientID": "10.0.0.9@1", "producerGroup": "P", "consumerGroup": "G1"}
+        last = self.heartbeats.unregister(self.connection, Command(35, ext))
+        for each in (first, second, last):
+            assert isinstance(each, Deferred)
+            self.assertNoResult(each)
+        self.run_slices()
+        self.assertEqual(
+            [answered(each).code for each in (first, second, last)], [0] * 3
+        )
+        self.assertEqual((self.topics_of("G0"), self.topics_of("G1")), (1, 0))
+        self.assertEqual(self.producers.members("P"), [])
+        self.beat(heartbeat(group="G0"))
+
+    def test_othersDoNotWait(self) -> None:
+        """Another connection is served meanwhile."""
+        self.begin(self.long())
+        other, self.connection = self.connection, RecordedConnection()
+        self.beat()
+        self.assertEqual(len(self.consumers.groups()), 1)
+        self.run_slices()
+        self.assertEqual(self.consumers.groups_on(other), ("G0", "G1"))
+
+    def test_closedMeanwhile(self) -> None:
+        """Of a connection that is closed in the middle nothing is left."""
+        self.begin(self.long(groups=8))
+        while not self.consumers.groups():
+            self.clock.advance(0.001)
+        self.connection.close()
+        self.run_slices()
+        self.assertEqual(self.consumers.groups(), [])
+        self.assertEqual(self.producers.members("P"), [])
+
+    def test_mostThatWait(self) -> None:
+        """So many of one connection may wait; then it is told that that is too much."""
+        for _ in range(MAX_WAITING):
+            self.begin(self.long(400))
+        with self.assertRaises(SystemBusy):
+            self.begin()
+        self.run_slices()
+        self.beat(heartbeat(group="G0"))
+
+    def refused(self, content: bytes, why: str) -> None:
+        """A heartbeat is refused in words, and nothing of it is taken."""
+        with self.assertRaises((SystemFailure, InvalidParameter)) as caught:
+            self.sliced(content)
+        self.assertIn(why, caught.exception.remark)
+        self.assertEqual(self.topics_of("G0"), 0)
+
+    def test_beyondLimits(self) -> None:
+        """More topics than one step takes over, or than are kept for one connection,
+        are refused; and what is no JSON."""
+        self.refused(self.long(MAX_TOPICS + 1, groups=1), "4097 topics")
+        groups = MAX_SUBSCRIPTIONS // 1000 + 1
+        self.refused(self.long(groups=groups), f"the most is {MAX_SUBSCRIPTIONS}")
+        self.refused(b"{" + b" " * MAX_AT_ONCE, "JSON")
+
+    def test_mostOfConnection(self) -> None:
+        """The subscriptions of all groups of a connection count, as they are now."""
+        most = MAX_SUBSCRIPTIONS // MAX_TOPICS
+        full = self.long(MAX_TOPICS, groups=most)
+        self.assertEqual(self.sliced(full).code, 0)
+        self.assertEqual(self.sliced(full).code, 0)
+        with self.assertRaisesRegex(InvalidParameter, "with 8193 subscriptions"):
+            self.begin(heartbeat(group="H"))
+        self.begin(heartbeat(group="G0"))
+        self.beat(heartbeat(group="H"))

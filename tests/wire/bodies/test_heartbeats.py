@@ -6,13 +6,17 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.heartbeats import (
+    MAX_CHARACTERS,
+    MAX_ENTRIES,
+    MAX_TAGS,
+    STEP_ENTRIES,
     CheckClientRequestBody,
     ConsumerData,
     HeartbeatData,
     ProducerData,
     SubscriptionData,
 )
-from rocketbroker.wire.fastjson import dumps, loads
+from rocketbroker.wire.fastjson import at_once, dumps, loads
 
 HEARTBEAT = (
     b'{"clientID":"10.0.0.9@1","consumerDataSet":[{"consumeFromWhere":'
@@ -132,3 +136,52 @@ class HeartbeatTests(SynchronousTestCase):
         for value in wrong:
             with self.assertRaises(RemoteProtocolError):
                 HeartbeatData.from_json(value)
+
+
+class StepTests(SynchronousTestCase):
+    """Long heartbeats, read in steps."""
+
+    def value(self, **changes: object) -> dict[str, object]:
+        """A heartbeat of one group, with that in its first subscription."""
+        subscriptions = [{"topic": f"T{number}"} for number in range(200)]
+        subscriptions[0].update(changes)  # type: ignore[arg-type]
+        consumer = {"groupName": "G", "subscriptionDataSet": [*subscriptions, None]}
+        producers = [{"groupName": f"P{number}"} for number in range(200)]
+        return {
+            "clientID": "c",
+            "consumerDataSet": [consumer, None],
+            "producerDataSet": producers,
+        }
+
+    def test_sameValue(self) -> None:
+        """In steps of some entries, it is what it is at once."""
+        value = self.value()
+        steps = HeartbeatData.in_steps(value)
+        count = 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                self.assertEqual(end.value, HeartbeatData.from_json(value))
+                break
+            count += 1
+        self.assertEqual(count, 400 // STEP_ENTRIES + 1)
+
+    def refused(self, value: dict[str, object], why: str) -> None:
+        """It is refused in words."""
+        with self.assertRaises(RemoteProtocolError) as caught:
+            at_once(HeartbeatData.in_steps(value))
+        self.assertIn(why, str(caught.exception))
+
+    def test_limits(self) -> None:
+        """What takes a step too long is refused, and the limit itself is taken."""
+        at_once(HeartbeatData.in_steps(self.value(tagsSet=["t"] * MAX_TAGS)))
+        for name, item in (("tagsSet", "t"), ("codeSet", 1)):
+            many = {name: [item] * (MAX_TAGS + 1)}
+            self.refused(self.value(**many), f"{MAX_TAGS + 1} tags")
+        at_once(HeartbeatData.in_steps(self.value(subString="x" * MAX_CHARACTERS)))
+        more = self.value(subString="x" * (MAX_CHARACTERS + 1))
+        self.refused(more, f"have {MAX_CHARACTERS + 1} characters")
+        for name in ("consumerDataSet", "producerDataSet"):
+            groups = [{"groupName": "G"}] * (MAX_ENTRIES + 1)
+            self.refused({name: groups}, f"{MAX_ENTRIES + 1} entries of {name}")
