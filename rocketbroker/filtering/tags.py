@@ -30,6 +30,12 @@ SQL92: Final = "SQL92"
 #: no subscription but an attack.
 MAX_TAGS: Final = 4096
 
+#: How many characters they have together, and into how many parts an expression is
+#: taken apart, empty and repeated ones with the others: to take it apart is to take no
+#: longer than the tags that are left.
+MAX_CHARACTERS: Final = 128 << 10
+MAX_PARTS: Final = 4 * MAX_TAGS
+
 
 def is_tag_type(expression_type: str | None) -> bool:
     """Whether that type of expression is about tags: none and an empty one are."""
@@ -85,7 +91,7 @@ def parse(expression: str | None, expression_type: str | None = TAG) -> TagFilte
     @param expression_type: with the empty type, which is not the same as none, the
         expression is not taken apart: C{*} wants everything and anything else nothing.
     @raise SubscriptionParseFailed: it holds separators and nothing else, too many
-        tags, or is not about tags.
+        tags, is too long, or is not about tags.
     """
     if not is_tag_type(expression_type):
         raise SubscriptionParseFailed(
@@ -93,8 +99,17 @@ def parse(expression: str | None, expression_type: str | None = TAG) -> TagFilte
         )
     if not expression or expression == ALL:
         return TagFilter(ALL, (), ())
+    if len(expression) > MAX_CHARACTERS:
+        raise SubscriptionParseFailed(
+            f"the expression has {len(expression)} characters, at most {MAX_CHARACTERS}"
+        )
     if expression_type == "":
         return TagFilter(expression, (), ())
+    count = expression.count(SEPARATOR) + 1
+    if count > MAX_PARTS:
+        raise SubscriptionParseFailed(
+            f"the expression has {count} parts, at most {MAX_PARTS}"
+        )
     tags = {tag for part in expression.split(SEPARATOR) if (tag := part.strip())}
     if not tags and expression.strip():
         raise SubscriptionParseFailed("the expression holds only separators")

@@ -45,6 +45,20 @@ class ParseTests(SynchronousTestCase):
         self.assertEqual(len(tags.parse(most).tags), tags.MAX_TAGS)
         self.assertRaises(SubscriptionParseFailed, tags.parse, most + "||x")
 
+    def test_longExpressions(self) -> None:
+        """An expression has at most so many characters, and parts, which may be empty
+        or the same."""
+        self.assertEqual(len(tags.parse("t" * tags.MAX_CHARACTERS).tags), 1)
+        self.refused("t" * (tags.MAX_CHARACTERS + 1), "characters")
+        self.assertEqual(tags.parse("||t" * (tags.MAX_PARTS - 1)).tags, {"t"})
+        self.refused("||t" * tags.MAX_PARTS, f"{tags.MAX_PARTS + 1} parts")
+
+    def refused(self, expression: str, why: str) -> None:
+        """An expression is refused in words."""
+        with self.assertRaises(SubscriptionParseFailed) as caught:
+            tags.parse(expression)
+        self.assertIn(why, caught.exception.remark)
+
     def test_types(self) -> None:
         """No type is the type of tags; another one is refused."""
         self.assertEqual(tags.parse("a", None).tags, {"a"})
