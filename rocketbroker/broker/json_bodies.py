@@ -2,13 +2,13 @@
 """Bodies of requests and answers: JSON in, JSON out, and errors for bad ones.
 
 What is done with each entry of a list is done in slices (L{rocketbroker.remoting.slices
-.soon}). A text that is read at once is a short one; a longer one is read in steps
-(L{body_in_steps}).
+.soon}). A text that is read at once is bounded first (L{check_size}); L{body_in_steps}
+reads one of any length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
@@ -22,6 +22,7 @@ from rocketbroker.wire.fastjson import (
     loads_in_steps,
 )
 from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.steps import Steps
 
 T = TypeVar("T")
 
@@ -48,26 +49,27 @@ def decoded(
     request: Command,
     from_json: Callable[[object], T],
     lenient: int = MAX_LENIENT_TURN_BODY,
+    strict: int = MAX_TURN_BODY,
 ) -> T:
     """The value in the body of a request, read in this turn.
 
     @param from_json: raises RemoteProtocolError for a value of another form.
     @param lenient: how many bytes it may have if it is not strict JSON.
+    @param strict: how many it may have at all.
     @raise SystemFailure: there is no body, or not this one, or it is too long to be
         read at once; the remark says why.
     """
     if not request.body:
         raise _no_body()
     try:
-        value = loads(request.body, lenient, MAX_TURN_BODY)
-        return from_json(value)
+        return from_json(loads(request.body, lenient, strict))
     except RemoteProtocolError as error:
         raise unreadable(error) from error
 
 
 def body_in_steps(
     request: Command, max_values: int = reading.MAX_VALUES
-) -> Generator[None, None, object]:
+) -> Steps[object]:
     """What C{from_json} takes, of a body of any length: C{yield from} this in what
     L{ISlices.run <rocketbroker.remoting.interfaces.ISlices.run>} runs.
 
@@ -124,7 +126,7 @@ def bounded(
 ) -> T:
     """L{decoded}, of a body that passes L{check_size}."""
     check_size(request, entries, objects)
-    return decoded(request, from_json, lenient)
+    return decoded(request, from_json, lenient, len(request.body))
 
 
 def entries_of(

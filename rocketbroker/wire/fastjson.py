@@ -23,7 +23,6 @@ from rocketbroker.wire.reading import (
     MAX_TURN_BODY,
     MAX_VALUES,
     ObjectKey,
-    at_once,
     loads,
     loads_in_steps,
 )
@@ -31,7 +30,6 @@ from rocketbroker.wire.reading import (
 __all__ = [
     "loads",
     "loads_in_steps",
-    "at_once",
     "dumps",
     "dumps_standard",
     "joined",

@@ -29,13 +29,14 @@ import codecs
 import json
 import re
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar, final
+from typing import Any, Final, NoReturn, TypeAlias, final
 
 import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
+from rocketbroker.wire.steps import Steps, finished
 
 #: How deep values nest at most. Bodies of the protocol nest no deeper than ten; what
 #: they hold is walked by recursion, and so a peer must not choose its depth.
@@ -164,8 +165,6 @@ MAX_LENIENT_BODY: Final = 1 << 20
 MAX_TURN_BODY: Final = 1 << 20
 MAX_LENIENT_TURN_BODY: Final = 32 * 1024
 
-T = TypeVar("T")
-
 
 def loads(
     text: bytes | str, max_lenient: int | None = None, max_strict: int | None = None
@@ -193,7 +192,7 @@ def loads(
             text = str(text, "utf-8", "replace")
         elif _SURROGATE.search(text):
             text = _paired(text)
-        value = at_once(_Reader(text).steps())
+        value = finished(_Reader(text).steps())
         marked = "$ref" in text
     else:
         if isinstance(text, str):
@@ -204,12 +203,10 @@ def loads(
             brackets = text.count(b"{") + text.count(b"[")
         if brackets > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
             raise _too_deep()
-    return at_once(_resolve(value)) if marked else value
+    return finished(_resolve(value)) if marked else value
 
 
-def loads_in_steps(
-    text: bytes, max_values: int = MAX_VALUES
-) -> Generator[None, None, object]:
+def loads_in_steps(text: bytes, max_values: int = MAX_VALUES) -> Steps[object]:
     """The value of a long text of a peer, read in steps: C{yield from} this.
 
     A step takes some tenths of a millisecond, those of a thousand topics four.
@@ -232,16 +229,6 @@ def loads_in_steps(
     if b"$ref" in text:
         value = yield from _resolve(value)
     return value
-
-
-def at_once(steps: Generator[None, None, T]) -> T:
-    """What a generator returns, all of its steps taken now."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
 
 def _too_deep() -> RemoteProtocolError:
@@ -324,7 +311,7 @@ class _Reader:
         self._begin = 0
         self._failed_at = -1
 
-    def steps(self) -> Generator[None, None, object]:
+    def steps(self) -> Steps[object]:
         """The one value, with nothing behind it."""
         self._next()
         value = yield from self._value()
@@ -345,7 +332,7 @@ class _Reader:
                 raise self._error(f"more than {self._max_blanks} blanks")
         return self._text[self._at : self._at + 1]
 
-    def _value(self) -> Generator[None, None, object]:
+    def _value(self) -> Steps[object]:
         """The value that begins here."""
         holders: list[list[object] | dict[object, object]] = []
         keys: list[object] = []
@@ -507,7 +494,7 @@ class _Reader:
             raise self._error("no comma")
         return char
 
-    def _key(self, char: str) -> Generator[None, None, object]:
+    def _key(self, char: str) -> Steps[object]:
         if char in ('"', "'") and char:
             return self._string(char)
         if char == "{":
@@ -537,7 +524,7 @@ class _Reader:
 _Found: TypeAlias = tuple[Any, Any, str, int]
 
 
-def _resolve(root: object) -> Generator[None, None, object]:
+def _resolve(root: object) -> Steps[object]:
     """Put the targets in the place of references, in steps."""
     found: list[_Found] = []
     yield from _find(root, found)
@@ -574,7 +561,7 @@ def _resolve(root: object) -> Generator[None, None, object]:
     return {} if _reference(root) is not None else root
 
 
-def _find(root: object, found: list[_Found]) -> Generator[None, None, None]:
+def _find(root: object, found: list[_Found]) -> Steps[None]:
     """Collect the references below C{root}, in steps."""
     places = deque([(root, 1)])
     left = STEP_VALUES

@@ -11,8 +11,8 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import (
     MAX_LENIENT_TURN_BODY,
     MAX_TURN_BODY,
-    at_once,
 )
+from rocketbroker.wire.steps import finished
 
 
 class BodyTests(SynchronousTestCase):
@@ -51,11 +51,11 @@ class BodyTests(SynchronousTestCase):
     def test_longBodyIsReadInSteps(self) -> None:
         """In steps, a long body becomes its value, and a bad one the same answer."""
         body = b'{"a":[%s 0]}' % (b"'x', " * MAX_LENIENT_TURN_BODY)
-        value = at_once(body_in_steps(Command(1, body=body)))
+        value = finished(body_in_steps(Command(1, body=body)))
         self.assertEqual(value, {"a": ["x"] * MAX_LENIENT_TURN_BODY + [0]})
         for wrong in (b"", body[:-1]):
             with self.assertRaises(SystemFailure) as caught:
-                at_once(body_in_steps(Command(1, body=wrong)))
+                finished(body_in_steps(Command(1, body=wrong)))
             self.assertIn("body", caught.exception.remark)
 
     def test_withBody(self) -> None:

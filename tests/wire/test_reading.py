@@ -15,10 +15,10 @@ from rocketbroker.wire.reading import (
     MAX_TARGET,
     WINDOW,
     ObjectKey,
-    at_once,
     loads,
     loads_in_steps,
 )
+from rocketbroker.wire.steps import finished
 
 
 class DialectTests(SynchronousTestCase):
@@ -412,13 +412,13 @@ class StepTests(SynchronousTestCase):
     def test_noUtf8(self) -> None:
         """Bytes that are not UTF-8 become replacements, also between two pieces."""
         text = b"['" + b"\xff" * 10000 + b"\xe2\x82"
-        value = at_once(loads_in_steps(text + b"']"))
+        value = finished(loads_in_steps(text + b"']"))
         self.assertEqual(value, loads(text + b"']"))
 
     def refused(self, text: str, why: str) -> None:
         """A text is refused in steps, with a reason in words."""
         with self.assertRaises(RemoteProtocolError) as caught:
-            at_once(loads_in_steps(text.encode()))
+            finished(loads_in_steps(text.encode()))
         self.assertIn(why, str(caught.exception))
 
     def test_manyValues(self) -> None:
@@ -428,16 +428,16 @@ class StepTests(SynchronousTestCase):
             text = " " * WINDOW + ",".join([item] * (most // count))
             work = loads_in_steps(f"[{text}]".encode(), most - most // 8)
             with self.assertRaises(RemoteProtocolError) as caught:
-                at_once(work)
+                finished(work)
             self.assertIn(f"more than {most - most // 8} values", str(caught.exception))
 
     def test_longPieces(self) -> None:
         """What would take a step too long is refused, and its limit taken."""
-        at_once(loads_in_steps(f"['{'x' * (MAX_STRING - 2)}']".encode()))
+        finished(loads_in_steps(f"['{'x' * (MAX_STRING - 2)}']".encode()))
         self.refused(f"['{'x' * (MAX_STRING - 1)}']", "a string without end, or of")
-        at_once(loads_in_steps(f"[{' ' * (MAX_BLANKS - 1)}1]".encode()))
+        finished(loads_in_steps(f"[{' ' * (MAX_BLANKS - 1)}1]".encode()))
         self.refused(f"[{' ' * MAX_BLANKS}1]", f"more than {MAX_BLANKS} blanks")
-        at_once(loads_in_steps(f"{{{{a:'{'x' * (MAX_KEY - 6)}'}}:1}}".encode()))
+        finished(loads_in_steps(f"{{{{a:'{'x' * (MAX_KEY - 6)}'}}:1}}".encode()))
         self.refused(f"{{{{a:'{'x' * MAX_KEY}'}}:1}}", "a key of more than")
         self.refused("[" + "9" * 300000 + "]", "a number too long")
         self.refused("[" * (MAX_DEPTH + 1) + " " * WINDOW, "deeper")

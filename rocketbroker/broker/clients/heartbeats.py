@@ -25,7 +25,7 @@ failed would come again only after that time. Two rules make it faster:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar, final
 
 from twisted.internet.defer import Deferred
@@ -65,8 +65,8 @@ from rocketbroker.wire.bodies.heartbeats import (
 )
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.fastjson import at_once
 from rocketbroker.wire.headers.client import UnregisterClientRequestHeader
+from rocketbroker.wire.steps import Steps, finished
 
 T = TypeVar("T")
 
@@ -82,9 +82,12 @@ MAX_GROUPS: Final = 1024
 MAX_AT_ONCE: Final = 32 << 10
 MAX_GROUPS_AT_ONCE: Final = 32
 
-#: How many heartbeats and farewells of one connection wait for slices: a client sends
-#: the next one when it has the answer.
+#: How many of one connection wait for slices: a client sends the next one when it has
+#: the answer.
 MAX_WAITING: Final = 16
+
+#: How many bytes of bodies wait, of all connections: four of the longest frames.
+MAX_BYTES: Final = 64 << 20
 
 #: How long an answer waits for name servers: less than the three seconds for which
 #: clients wait for it, after which they close the connection.
@@ -103,6 +106,47 @@ def check_groups(known: Sequence[str], named: set[str]) -> None:
         raise InvalidParameter(
             f"a connection in {count} groups, the most is {MAX_GROUPS}"
         )
+
+
+@final
+class WaitingHeartbeats:
+    """Heartbeats and farewells that are done in slices; their bodies are kept
+    meanwhile."""
+
+    def __init__(self, slices: ISlices) -> None:
+        self._slices = slices
+        self._counts: dict[IConnection, int] = {}
+        self._bytes = 0
+
+    def __contains__(self, connection: IConnection) -> bool:
+        """Whether something is done for a connection."""
+        return connection in self._counts
+
+    def run(
+        self, connection: IConnection, request: Command, work: Iterator[None]
+    ) -> Deferred[None]:
+        """Do work for a request, behind what is done for its connection already.
+
+        @raise SystemBusy: too much waits.
+        """
+        count, size = self._counts.get(connection, 0), len(request.body)
+        if count >= MAX_WAITING:
+            raise SystemBusy(f"{count} requests of this connection wait to be read")
+        if self._bytes + size > MAX_BYTES:
+            raise SystemBusy(
+                f"{self._bytes} bytes of requests wait to be read, at most {MAX_BYTES}"
+            )
+        self._counts[connection] = count + 1
+        self._bytes += size
+
+        def ended(result: T) -> T:
+            self._bytes -= size
+            self._counts[connection] -= 1
+            if not self._counts[connection]:
+                del self._counts[connection]
+            return result
+
+        return self._slices.run(connection, work).addBoth(ended)
 
 
 @final
@@ -129,9 +173,7 @@ class Heartbeats:
         """
         self.received = 0
         self._announced = announced
-        self._slices = slices
-        #: Of whom something is done in slices: how much.
-        self._waiting: dict[IConnection, int] = {}
+        self._waiting = WaitingHeartbeats(slices)
         self._filters = filters
         self._options = options
         self._topics = topics
@@ -160,50 +202,28 @@ class Heartbeats:
             short = decoded(request, HeartbeatData.from_json)
             count = len(short.consumer_data_set) + len(short.producer_data_set)
             if count <= MAX_GROUPS_AT_ONCE and connection not in self._waiting:
-                taken = at_once(self._taken(connection, request, short))
+                taken = finished(self._taken(connection, request, short))
                 return self._answer(request, *taken)
         outcome: list[tuple[bool, list[str]]] = []
 
-        def heartbeat() -> Generator[None, None, None]:
+        def heartbeat() -> Steps[None]:
             data = short or (yield from self._read(request))
             outcome.append((yield from self._taken(connection, request, data)))
 
-        done = self._in_slices(connection, heartbeat())
+        done = self._waiting.run(connection, request, heartbeat())
         return done.addCallback(lambda _: self._answer(request, *outcome[0]))
 
     @staticmethod
-    def _read(request: Command) -> Generator[None, None, HeartbeatData]:
+    def _read(request: Command) -> Steps[HeartbeatData]:
         value = yield from body_in_steps(request, MAX_VALUES)
         try:
             return (yield from HeartbeatData.in_steps(value))
         except RemoteProtocolError as error:
             raise unreadable(error) from error
 
-    def _in_slices(
-        self, connection: IConnection, work: Iterator[None]
-    ) -> Deferred[None]:
-        """Do work for a connection behind what is done for it already.
-
-        @raise SystemBusy: that is too much.
-        """
-        count = self._waiting.get(connection, 0)
-        if count >= MAX_WAITING:
-            raise SystemBusy(
-                f"{count} heartbeats of this connection wait to be taken over"
-            )
-        self._waiting[connection] = count + 1
-
-        def ended(result: T) -> T:
-            self._waiting[connection] -= 1
-            if not self._waiting[connection]:
-                del self._waiting[connection]
-            return result
-
-        return self._slices.run(connection, work).addBoth(ended)
-
     def _taken(
         self, connection: IConnection, request: Command, data: HeartbeatData
-    ) -> Generator[None, None, tuple[bool, list[str]]]:
+    ) -> Steps[tuple[bool, list[str]]]:
         """Take over a heartbeat, a group in each step.
 
         @return: whether the broker has to hear more, and the groups whose retry topics
@@ -343,7 +363,7 @@ class Heartbeats:
     def unregister(self, connection: IConnection, request: Command) -> Answer:
         """Request 35: always successful, known or not."""
         if connection in self._waiting:
-            done = self._in_slices(connection, iter(()))
+            done = self._waiting.run(connection, request, iter(()))
             return done.addCallback(lambda _: self._unregister(connection, request))
         return self._unregister(connection, request)
 

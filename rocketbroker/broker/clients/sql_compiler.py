@@ -15,7 +15,7 @@ served again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from typing import Final, final
@@ -27,6 +27,7 @@ from rocketbroker.errors import SubscriptionParseFailed, SystemBusy
 from rocketbroker.filtering import sql, tags
 from rocketbroker.remoting.interfaces import Answer, IConnection, ISlices
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.steps import Steps
 
 #: Expressions up to this length are compiled in the turn that needs them: the dearest
 #: take five milliseconds.
@@ -110,7 +111,7 @@ class SqlCompiler:
         work.addErrback(self._dropped, expression)
         return done
 
-    def _compile(self, expression: str) -> Generator[None, None, None]:
+    def _compile(self, expression: str) -> Steps[None]:
         self.compiled += 1
         # That it is none is kept, too.
         with suppress(SubscriptionParseFailed):

@@ -6,7 +6,6 @@ Shapes: C{docs/facts/client.md} 15 and 16; C{docs/facts/broker.md} 15.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Annotated, Final, Self
 
 import attrs
@@ -14,6 +13,7 @@ import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.fields import Fields, Int32, Int64
+from rocketbroker.wire.steps import Steps
 
 # Java's enums, in the order of their ordinals.
 CONSUME_TYPES: Final = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
@@ -188,7 +188,7 @@ class ConsumerData:
         return cls._of_fields(fields, wanted)
 
     @classmethod
-    def in_steps(cls, value: object) -> Generator[None, None, Self]:
+    def in_steps(cls, value: object) -> Steps[Self]:
         """Read it in steps.
 
         @raise RemoteProtocolError: it is no consumer, or is beyond a limit.
@@ -298,7 +298,7 @@ class HeartbeatData:
         )
 
     @classmethod
-    def in_steps(cls, value: object) -> Generator[None, None, Self]:
+    def in_steps(cls, value: object) -> Steps[Self]:
         """Read a long one in steps.
 
         @raise RemoteProtocolError: it is no heartbeat, or is beyond a limit.

@@ -6,8 +6,10 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.clients.heartbeats import (
     MAX_AT_ONCE,
+    MAX_BYTES,
     MAX_GROUPS,
     MAX_WAITING,
+    WaitingHeartbeats,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -333,6 +335,20 @@ class LongTests(HeartbeatCase):
             self.begin()
         self.run_slices()
         self.beat(heartbeat(group="G0"))
+
+    def test_mostBytes(self) -> None:
+        """All bodies that wait have a limit together, and it is free again when they
+        are done."""
+        waiting = WaitingHeartbeats(self.slices)
+        large = Command(34, {}, bytes(MAX_BYTES // 2))
+        for _ in range(2):
+            for connection in (RecordedConnection(), RecordedConnection()):
+                waiting.run(connection, large, iter(()))
+                self.assertIn(connection, waiting)
+            with self.assertRaises(SystemBusy):
+                waiting.run(self.connection, Command(34, {}, b"1"), iter(()))
+            self.run_slices()
+            self.assertNotIn(connection, waiting)
 
     def refused(self, content: bytes, why: str) -> None:
         """A heartbeat is refused in words, and nothing of it is taken."""

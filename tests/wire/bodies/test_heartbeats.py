@@ -16,7 +16,8 @@ from rocketbroker.wire.bodies.heartbeats import (
     ProducerData,
     SubscriptionData,
 )
-from rocketbroker.wire.fastjson import at_once, dumps, loads
+from rocketbroker.wire.fastjson import dumps, loads
+from rocketbroker.wire.steps import finished
 
 HEARTBEAT = (
     b'{"clientID":"10.0.0.9@1","consumerDataSet":[{"consumeFromWhere":'
@@ -170,16 +171,16 @@ class StepTests(SynchronousTestCase):
     def refused(self, value: dict[str, object], why: str) -> None:
         """It is refused in words."""
         with self.assertRaises(RemoteProtocolError) as caught:
-            at_once(HeartbeatData.in_steps(value))
+            finished(HeartbeatData.in_steps(value))
         self.assertIn(why, str(caught.exception))
 
     def test_limits(self) -> None:
         """What takes a step too long is refused, and the limit itself is taken."""
-        at_once(HeartbeatData.in_steps(self.value(tagsSet=["t"] * MAX_TAGS)))
+        finished(HeartbeatData.in_steps(self.value(tagsSet=["t"] * MAX_TAGS)))
         for name, item in (("tagsSet", "t"), ("codeSet", 1)):
             many = {name: [item] * (MAX_TAGS + 1)}
             self.refused(self.value(**many), f"{MAX_TAGS + 1} tags")
-        at_once(HeartbeatData.in_steps(self.value(subString="x" * MAX_CHARACTERS)))
+        finished(HeartbeatData.in_steps(self.value(subString="x" * MAX_CHARACTERS)))
         more = self.value(subString="x" * (MAX_CHARACTERS + 1))
         self.refused(more, f"have {MAX_CHARACTERS + 1} characters")
         for name in ("consumerDataSet", "producerDataSet"):
