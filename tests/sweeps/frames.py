@@ -310,27 +310,25 @@ def value_of(field: msgspec.structs.FieldInfo, topic: str, group: str) -> str:
 
 def bodies(topic: str, group: str) -> dict[int, list[bytes]]:
     """The bodies of requests that need one."""
+    parts = (encode_part(0, b"%d" % n, b"UNIQ_KEY\x01%d\x02" % n) for n in range(4))
+    plain = [b"body", b""]
+    return {
+        RequestCode.SEND_MESSAGE: plain,
+        RequestCode.SEND_MESSAGE_V2: plain,
+        RequestCode.SEND_BATCH_MESSAGE: [b"".join(parts)],
+        RequestCode.SEND_REPLY_MESSAGE_V2: plain,
+        **{
+            code: [json.dumps(value).encode(), b""]
+            for table in (of_clients(topic, group), of_operators(topic, group))
+            for code, value in table.items()
+        },
+    }
+
+
+def of_clients(topic: str, group: str) -> dict[int, object]:
+    """What clients send as JSON."""
     queue = {"brokerName": "no-broker", "queueId": 0, "topic": topic}
-    version = {"counter": 1, "stateVersion": 0, "timestamp": 1}
-    topic_config = {
-        "topicName": topic,
-        "readQueueNums": 4,
-        "writeQueueNums": 4,
-        "perm": 6,
-        "topicFilterType": "SINGLE_TAG",
-        "topicSysFlag": 0,
-        "order": False,
-        "attributes": {},
-    }
-    group_config = {
-        "groupName": group,
-        "consumeEnable": True,
-        "consumeFromMinEnable": True,
-        "consumeBroadcastEnable": True,
-        "retryQueueNums": 1,
-        "retryMaxTimes": 16,
-        "attributes": {},
-    }
+    lock = {"clientId": "c", "consumerGroup": group, "mqSet": [queue]}
     subscription = {
         "classFilterMode": False,
         "codeSet": [97],
@@ -358,53 +356,54 @@ def bodies(topic: str, group: str) -> dict[int, list[bytes]]:
     }
     ack: dict[str, object] = {"c": group, "t": topic, "r": "0", "so": 0, "rq": 0}
     ack |= {"q": 0, "pt": 1700000000000, "it": 60000, "b": [1]}
-    lock = {"clientId": "c", "consumerGroup": group, "mqSet": [queue]}
+    assignment = {"topic": topic, "consumerGroup": group, "clientId": "c"}
+    return {
+        RequestCode.HEART_BEAT: heart,
+        RequestCode.CHECK_CLIENT_CONFIG: {**heart, "group": group},
+        RequestCode.LOCK_BATCH_MQ: lock,
+        RequestCode.UNLOCK_BATCH_MQ: lock,
+        RequestCode.BATCH_ACK_MESSAGE: {"brokerName": "no-broker", "acks": [ack]},
+        RequestCode.QUERY_ASSIGNMENT: assignment,
+    }
+
+
+def of_operators(topic: str, group: str) -> dict[int, object]:
+    """What operators and brokers send as JSON."""
+    topic_config = {
+        "topicName": topic,
+        "readQueueNums": 4,
+        "writeQueueNums": 4,
+        "perm": 6,
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": 0,
+        "order": False,
+        "attributes": {},
+    }
+    group_config = {
+        "groupName": group,
+        "consumeEnable": True,
+        "consumeFromMinEnable": True,
+        "consumeBroadcastEnable": True,
+        "retryQueueNums": 1,
+        "retryMaxTimes": 16,
+        "attributes": {},
+    }
     mapped = {"gen": 0, "queueId": 0, "bname": "no-broker", "logicOffset": 0}
     mapped |= {"startOffset": 0, "endOffset": -1, "timeOfStart": -1, "timeOfEnd": -1}
     mapping = {"topic": topic, "bname": "no-broker", "totalQueues": 1, "epoch": 1}
     mapping |= {"scope": "__global__", "hostedQueues": {"0": [mapped]}}
-    registration = {
-        "topicConfigSerializeWrapper": {
-            "dataVersion": version,
-            "topicConfigTable": {topic: topic_config},
-        },
-        "filterServerList": [],
-    }
-    parts = b"".join(
-        encode_part(0, b"%d" % n, b"UNIQ_KEY\x01%d\x02" % n) for n in range(4)
-    )
-    assignment = {"topic": topic, "consumerGroup": group, "clientId": "c"}
-    plain = [b"body", b""]
+    version = {"counter": 1, "stateVersion": 0, "timestamp": 1}
+    table = {"dataVersion": version, "topicConfigTable": {topic: topic_config}}
+    registration = {"topicConfigSerializeWrapper": table, "filterServerList": []}
+    mode = {"topic": topic, "consumerGroup": group, "mode": "POP"}
     return {
-        RequestCode.SEND_MESSAGE: plain,
-        RequestCode.SEND_MESSAGE_V2: plain,
-        RequestCode.SEND_BATCH_MESSAGE: [parts],
-        RequestCode.SEND_REPLY_MESSAGE_V2: plain,
-        **{
-            code: [json.dumps(value).encode(), b""]
-            for code, value in (
-                (RequestCode.HEART_BEAT, heart),
-                (RequestCode.CHECK_CLIENT_CONFIG, {**heart, "group": group}),
-                (RequestCode.LOCK_BATCH_MQ, lock),
-                (RequestCode.UNLOCK_BATCH_MQ, lock),
-                (
-                    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
-                    {"topicConfigList": [topic_config]},
-                ),
-                (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, group_config),
-                (
-                    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
-                    {"groupConfigList": [group_config]},
-                ),
-                (
-                    RequestCode.BATCH_ACK_MESSAGE,
-                    {"brokerName": "no-broker", "acks": [ack]},
-                ),
-                (RequestCode.QUERY_ASSIGNMENT, assignment),
-                (RequestCode.SET_MESSAGE_REQUEST_MODE, {**assignment, "mode": "POP"}),
-                (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, mapping),
-                (RequestCode.REGISTER_BROKER, registration),
-                (RequestCode.QUERY_DATA_VERSION, version),
-            )
+        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: {"topicConfigList": [topic_config]},
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: group_config,
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: {
+            "groupConfigList": [group_config]
         },
+        RequestCode.SET_MESSAGE_REQUEST_MODE: mode,
+        RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: mapping,
+        RequestCode.REGISTER_BROKER: registration,
+        RequestCode.QUERY_DATA_VERSION: version,
     }
