@@ -42,6 +42,7 @@ from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.store.timerwheel.checkpoint import decode as decode_checkpoint
 from rocketbroker.store.timerwheel.log import FOLDER, chain, scan
 from rocketbroker.store.timerwheel.timers import NAME as WHEEL
+from rocketbroker.store.timerwheel.timers import snapshots
 from rocketbroker.store.timerwheel.units import (
     BLANK_SIZE,
     SIZE,
@@ -246,6 +247,13 @@ class PendingTimers:
             if size != FILE_SIZE:
                 text = f"it has {size} bytes in place of {FILE_SIZE}"
                 yield Fault("timer", self._wheel_path, 0, text)
+        if found := snapshots(self._files, self._reader.root):
+            text = (
+                f"{', '.join(found)} of RocketMQ's broker may be newer "
+                "(timerWheelSnapshotFlush), so not all timers that wait may be counted; "
+                "a start makes the wheel again from the timer log"
+            )
+            yield Remark(self._wheel_path, 0, text)
         yield from self._log_faults(self.checkpoint.log_position)
         faults = miscounted = 0
         for due_ms, slot in self.slots():

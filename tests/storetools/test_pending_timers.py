@@ -59,6 +59,17 @@ class PendingTimersTests(TimerCase):
         (row,) = self.opened().rows()
         self.assertEqual(row["next_due_ms"], WALL_MS + 29_900)
 
+    def test_snapshots(self) -> None:
+        """Where RocketMQ's broker wrote wheels whole, a remark says that the wheel's
+        own file may be older."""
+        self.send(30)
+        self.pass_by(5)
+        self.stop()
+        self.rig.disk.open("/store/timerwheel.52", create=True).close()
+        (remark,) = self.opened().findings()
+        assert isinstance(remark, Remark)
+        self.assertIn("timerwheel.52 of RocketMQ's broker may be newer", remark.text)
+
     def test_new(self) -> None:
         """A message that is not in the wheel yet is new."""
         self.send(30)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.directories import make_lasting
-from rocketbroker.files.interfaces import IFile
+from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint, CheckpointFile
 from rocketbroker.store.timerwheel.log import TimerLog
@@ -46,6 +46,15 @@ MAX_WINDOW: Final = 604_800 - 60
 
 #: The file is read in parts of so many bytes.
 _PART: Final = PAGE_SIZE * 256
+
+
+def snapshots(files: IFiles, root: str) -> list[str]:
+    """The names of wheels that RocketMQ's broker has written whole."""
+    return [
+        name
+        for name in files.list(root)
+        if name.startswith(SNAPSHOT) and name.removeprefix(SNAPSHOT).isdigit()
+    ]
 
 
 class Entry(NamedTuple):
@@ -140,15 +149,11 @@ class Timers:
     def _load_wheel(self, read_ms: int) -> bool:
         """Read the file of the wheel; whether it is whole."""
         files, path = self._files, self._path
-        snapshots = [
-            name
-            for name in files.list(self._root)
-            if name.startswith(SNAPSHOT) and name.removeprefix(SNAPSHOT).isdigit()
-        ]
-        if snapshots:
+        found = snapshots(files, self._root)
+        if found:
             # Who writes these leaves the file behind; what is in them is in the log.
             self.report.append(
-                f"{self._root} has {', '.join(snapshots)} of RocketMQ's broker "
+                f"{self._root} has {', '.join(found)} of RocketMQ's broker "
                 "(timerWheelSnapshotFlush); the wheel is made again from the timer log."
             )
             if files.exists(path):
