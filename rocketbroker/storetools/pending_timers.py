@@ -250,7 +250,7 @@ class PendingTimers:
         if found := snapshots(self._files, self._reader.root):
             text = (
                 f"{', '.join(found)} of RocketMQ's broker may be newer "
-                "(timerWheelSnapshotFlush), so not all timers that wait may be counted; "
+                "(timerWheelSnapshotFlush), so some waiting timers may not be counted; "
                 "a start makes the wheel again from the timer log"
             )
             yield Remark(self._wheel_path, 0, text)
