@@ -50,6 +50,7 @@ from rocketbroker.testing.simulation.choices import MAX_QUEUES, Choices
 from rocketbroker.testing.simulation.model import Model
 from rocketbroker.testing.simulation.operations import (
     ASK_AGAIN,
+    BUSY,
     DONE,
     Answer,
     Create,
@@ -281,6 +282,12 @@ class Run:
         answer, operation = client.answer(), client.operation
         if answer is None or operation is None:
             return None
+        if answer.code == BUSY:
+            self.counts[f"{type(operation).__name__} refused"] += 1
+            if isinstance(operation, Delete):
+                # Nothing was done. The model knows one that begins and ends.
+                client.ask(operation, client.ticket)
+                return None
         client.operation = None
         self.counts[type(operation).__name__] += 1
         if isinstance(answer, Pulled):

@@ -16,6 +16,8 @@ Messages are entered into their queues a little later than they are acknowledged
 order of the log. So a pull that is told that it has come to the end may lack the last
 messages, but none that stands before one that was pulled already (L{Model.visible}).
 
+A send that is refused as the broker is busy is stored nowhere.
+
 RocketMQ: C{docs/facts/broker.md} 12.4, C{docs/facts/store.md} 7, 13 and 16.
 """
 
@@ -32,6 +34,7 @@ from rocketbroker.testing.simulation.generations import (
 )
 from rocketbroker.testing.simulation.operations import (
     ASK_AGAIN,
+    BUSY,
     DONE,
     INVALID_PARAMETER,
     MOVED,
@@ -260,6 +263,8 @@ class Model:
         topic = self.topic(operation.topic)
         for known in begun.messages:
             known.is_refused = answer.code != DONE
+        if answer.code == BUSY:
+            return []
         if answer.code != DONE:
             return [f"code {answer.code}"]
         if topic.may_be_absent(begun.time):

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 #: Codes of answers (L{rocketbroker.wire.codes.ResponseCode}).
 DONE: Final = 0
+BUSY: Final = 2
 TOPIC_NOT_EXIST: Final = 17
 NOT_FOUND: Final = 19
 ASK_AGAIN: Final = 20

@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.testing.simulation.model import Model
 from rocketbroker.testing.simulation.operations import (
     ASK_AGAIN,
+    BUSY,
     INVALID_PARAMETER,
     MOVED,
     NOT_FOUND,
@@ -165,6 +166,13 @@ class PullTests(ModelCase):
         self.good(Pull("T", 0, 3), Pulled(0, 4, 0, 4, (early,)))
         (problem,) = self.model.end(ticket, Sent(0, 4, (400,)))
         self.assertIn("pulled at 3, 300", problem)
+
+    def test_busySendIsStoredNowhere(self) -> None:
+        """A broker may be busy, but then it has not stored the message."""
+        ticket = self.model.begin(Send("T", 0, (Message(b"d"),)))
+        self.assertEqual(self.model.end(ticket, Sent(BUSY)), [])
+        stored = found(3, 300, b"d")
+        self.wrong("refused", Pull("T", 0, 3), Pulled(0, 4, 0, 4, (stored,)))
 
     def test_others(self) -> None:
         """All else is to be done."""
