@@ -7,7 +7,10 @@ from twisted.logger import capturedLogs, formatEvent
 
 from rocketbroker.errors import SystemFailure
 from rocketbroker.nameserver.brokers import FEW, MAX_WAITING_BYTES
+from rocketbroker.records.names import MAX_QUEUES
 from rocketbroker.testing.connections import RecordedConnection
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.registration import STEP_BYTES
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion
 from rocketbroker.wire.codes import RequestCode
@@ -116,6 +119,25 @@ class LargeTests(NameServerTestCase):
     def routes(self) -> int:
         """How many topics have a route."""
         return len(self.nameserver.routes.topics)
+
+    def test_largeStaticTopicRegisters(self) -> None:
+        """A topic of as many static queues as there may be is read in steps."""
+        ids = {number: number for number in range(MAX_QUEUES)}
+        info = TopicQueueMappingInfo(topic="T1", bname="b1", curr_id_map=ids)
+        for counter, compressed in enumerate((False, True), 1):
+            body = registration_body(counter=counter, mappings={"T1": info})
+            before = self.nameserver.slices.steps
+            header = {**broker_header(), "compressed": str(compressed).lower()}
+            response = self.ask(
+                RequestCode.REGISTER_BROKER, header, body.encode(compressed)
+            )
+            self.assertEqual((response.code, response.remark), (0, None))
+            self.assertGreater(
+                self.nameserver.slices.steps - before, len(body.encode()) // STEP_BYTES
+            )
+            self.assertEqual(
+                self.nameserver.routes.mappings.pop("T1"), {"b1": info}, compressed
+            )
 
     def test_registration(self) -> None:
         """A registration is answered when all its topics are there; they are entered a

@@ -10,15 +10,20 @@ Shapes: C{docs/facts/namesrv.md} 11.1; rules: C{docs/facts/broker.md} 23.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import islice
 from typing import Final, Self
 
 import attrs
 
 from rocketbroker.wire.emitting import Written, quoted
 from rocketbroker.wire.fields import Fields, read_long
+from rocketbroker.wire.steps import Steps, finished
 
 #: An offset of an item that is not known yet, or an end that is open.
 UNDECIDED: Final = -1
+
+#: So many queues of a mapping are read in a step: 5 ms if their numbers are in quotes.
+STEP_QUEUES: Final = 4096
 
 #: The scope of static topics that nobody has given another.
 GLOBAL_SCOPE: Final = "__global__"
@@ -45,7 +50,19 @@ class TopicQueueMappingInfo:
 
         @raise RemoteProtocolError: it is no such thing.
         """
+        return finished(cls.reading(value))
+
+    @classmethod
+    def reading(cls, value: object) -> Steps[Self]:
+        """The same, L{STEP_QUEUES} queues in each step."""
         fields = Fields(value, "a mapping of queues")
+        ids: dict[int, int] = {}
+        rest = iter(fields.members("currIdMap").items())
+        while some := dict(islice(rest, STEP_QUEUES)):
+            part = Fields({"currIdMap": some}, "a mapping of queues")
+            ids.update(part.numbered("currIdMap", read_long))
+            if len(some) == STEP_QUEUES:
+                yield
         return cls(
             topic=fields.text("topic"),
             scope=fields.text("scope") or GLOBAL_SCOPE,
@@ -53,7 +70,7 @@ class TopicQueueMappingInfo:
             bname=fields.text("bname"),
             epoch=fields.integer("epoch", bits=64),
             dirty=fields.boolean("dirty"),
-            curr_id_map=fields.numbered("currIdMap", read_long),
+            curr_id_map=ids,
         )
 
     def to_json(self) -> dict[str, object]:

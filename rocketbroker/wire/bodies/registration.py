@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
-from typing import Any, Final, Self, TypeVar, final
+from typing import Any, Final, Self, final
 
 import attrs
 import msgspec
@@ -36,7 +36,7 @@ from rocketbroker.wire.bodies.topics import (
 )
 from rocketbroker.wire.emitting import dumps, joined
 from rocketbroker.wire.fields import Fields, object_of, read_texts
-from rocketbroker.wire.reading import loads
+from rocketbroker.wire.reading import loads_in_steps
 from rocketbroker.wire.steps import Steps, finished
 
 #: Since this version a compressed body ends with the mappings of static topics.
@@ -54,14 +54,23 @@ MAX_TOPICS: Final = 600_000
 #: ones are read at once.
 STEP_BYTES: Final = 8 * 1024
 
-#: The longest part of a longer body that is read at once: a topic, the mapping of a
-#: static one, or all that stands around the tables of these.
-MAX_PART_BYTES: Final = 32 * 1024
+#: How far ahead the end of a topic, a name or a table is looked for in one step.
+NEAR_BYTES: Final = 32 * 1024
+
+#: The longest part of a longer body: a topic, the mapping of a static one, or all that
+#: stands around the tables of these. The mapping of 16,384 queues, the most that a
+#: topic has, takes 200 KiB; a topic in strict JSON of this length is read in 15 ms.
+MAX_PART_BYTES: Final = 1024 * 1024
+
+#: How many values a part may have, about: twice as many as a mapping of 16,384 queues.
+MAX_PART_VALUES: Final = 32 * 1024
+
+#: The same for all that stands around the tables. It is dealt with at once, and a topic
+#: of two values that is among it takes ten microseconds.
+MAX_REST_VALUES: Final = 4096
 
 #: So many members of a table are read in a step.
 STEP_MEMBERS: Final = 64
-
-T = TypeVar("T")
 
 _INT32: Final = Struct(">i")
 
@@ -79,6 +88,11 @@ _MEMBERS: Final = re.compile(
 #: Where a topic that ends with a number may end. If it does not, L{_MEMBERS} knows.
 _LIKELY_END: Final = re.compile(rb'[0-9]\}(?=,"|\})')
 _SPACE: Final = re.compile(rb"\s*+")
+#: What stands before the value of a member, and what has no bracket in it, outside of
+#: strings and inside.
+_KEY: Final = re.compile(rb"\s*+%b\s*+:\s*+(?=\{)" % _STRING, re.S)
+_OUTSIDE: Final = re.compile(rb"[^{}\"]*+")
+_INSIDE: Final = re.compile(rb"(?:[^\"\\]++|\\.)*+", re.S)
 
 #: Where a table begins. The name's first quote is no escaped one.
 _TABLE: Final = re.compile(
@@ -241,7 +255,7 @@ def reading(body: bytes, only_topics: bool = False) -> Steps[Contents]:
     rest, tables = body, list[dict[str, Any]]()
     if len(body) > STEP_BYTES:
         rest, tables = yield from _without_tables(body)
-    value = loads(rest)
+    value = yield from loads_in_steps(rest, MAX_REST_VALUES)
     wrapper = value
     if not only_topics and isinstance(value, dict):
         wrapper = value.get("topicConfigSerializeWrapper")
@@ -276,7 +290,7 @@ def _without_tables(body: bytes) -> Steps[tuple[bytes, list[dict[str, Any]]]]:
     tables: list[dict[str, Any]] = []
     pieces: list[bytes] = []
     around = at = 0
-    while found := _TABLE.search(body, at, at + MAX_PART_BYTES):
+    while found := (yield from _next_table(body, at)):
         pieces += body[at : found.end() - 1], b"%d" % len(tables)
         around += found.end() - at
         if around > MAX_PART_BYTES:
@@ -286,7 +300,7 @@ def _without_tables(body: bytes) -> Steps[tuple[bytes, list[dict[str, Any]]]]:
         at = _skip_space(body, found.end())
         is_over = body[at : at + 1] == b"}"
         while not is_over:
-            at = read(body, at, table)
+            at = yield from read(body, at, table)
             if len(table) > MAX_TOPICS:
                 raise _too_many(len(table))
             is_over = body[at : at + 1] == b"}"
@@ -306,55 +320,105 @@ def _without_tables(body: bytes) -> Steps[tuple[bytes, list[dict[str, Any]]]]:
     return b"".join([*pieces, body[at:]]), tables
 
 
+def _next_table(body: bytes, at: int) -> Steps[re.Match[bytes] | None]:
+    """Where the next table begins, if what stands before it is not too long."""
+    end = min(len(body), at + MAX_PART_BYTES)
+    while at < end:
+        found = _TABLE.search(body, at, at + NEAR_BYTES)
+        if found is not None:
+            return found
+        # So much overlaps, because a beginning may lie across the place.
+        at += NEAR_BYTES - STEP_BYTES
+        yield
+    return None
+
+
 def _skip_space(body: bytes, at: int) -> int:
-    found = _SPACE.match(body, at, at + MAX_PART_BYTES)
+    found = _SPACE.match(body, at, at + NEAR_BYTES)
     assert found is not None, "matches anything"
     return found.end()
 
 
-def _read_topics(body: bytes, at: int, table: dict[str, Any]) -> int:
+def _read_topics(body: bytes, at: int, table: dict[str, Any]) -> Steps[int]:
     """Read some topics into a table; the place behind them."""
     near = at + STEP_BYTES
-    likely = _LIKELY_END.search(body, near, near + MAX_PART_BYTES)
+    likely = _LIKELY_END.search(body, near, near + NEAR_BYTES)
     if likely is not None:
         try:
             table.update(_WRITTEN_TABLE.decode(b"{%b}" % body[at : likely.end()]))
             return likely.end()
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             pass
-    text, end = _members(body, at)
+    text, end = yield from _members(body, at)
     try:
         table.update(_WRITTEN_TABLE.decode(text))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        table.update(_leniently(text, TopicConfig.from_json))
+        yield
+        members = yield from _leniently(text)
+        table.update(members.table("table", TopicConfig.from_json))
     return end
 
 
-def _read_mappings(body: bytes, at: int, table: dict[str, Any]) -> int:
+def _read_mappings(body: bytes, at: int, table: dict[str, Any]) -> Steps[int]:
     """The same with mappings."""
-    text, end = _members(body, at)
-    table.update(_leniently(text, TopicQueueMappingInfo.from_json))
+    text, end = yield from _members(body, at)
+    members = (yield from _leniently(text)).members("table")
+    for name, value in members.items():
+        if value is not None:
+            table[str(name)] = yield from TopicQueueMappingInfo.reading(value)
     return end
 
 
-def _members(body: bytes, at: int) -> tuple[bytes, int]:
+def _members(body: bytes, at: int) -> Steps[tuple[bytes, int]]:
     """Some members of a table, as the text of one; the place behind them."""
     found = _MEMBERS.match(body, at, at + STEP_BYTES)
-    if found is None:
-        found = _MEMBERS.match(body, at, at + MAX_PART_BYTES)
-    if found is None:
-        raise RemoteProtocolError(
-            f"a registration of {len(body)} bytes has a part at {at} that is no topic, "
-            f"or longer than {MAX_PART_BYTES} bytes"
-        )
-    return b"{%b}" % found[0], found.end()
+    end = (yield from _end_of_member(body, at)) if found is None else found.end()
+    return b"{%b}" % body[at:end], end
 
 
-def _leniently(text: bytes, read: Callable[[object], T]) -> dict[str, T]:
-    """A few members in any form that RocketMQ reads."""
-    if _REFERENCE.search(text):
+def _end_of_member(body: bytes, at: int) -> Steps[int]:
+    """The place behind a member that may be long: the bracket that closes it.
+
+    @raise RemoteProtocolError: it is too long, or no member.
+    """
+    key = _KEY.match(body, at, at + NEAR_BYTES)
+    place = stop = len(body) if key is None else key.end()
+    most = min(len(body), at + MAX_PART_BYTES)
+    depth, is_text = 0, False
+    while place < most:
+        if place >= stop - 1:
+            # An escape may lie across the end of a step.
+            stop = place + STEP_BYTES
+            yield
+        found = (_INSIDE if is_text else _OUTSIDE).match(body, place, min(stop, most))
+        assert found is not None, "matches anything"
+        place = found.end()
+        if place == stop or place >= most:
+            continue
+        char = body[place : place + 1]
+        if char == b"\\":
+            if stop >= most:
+                break
+            continue
+        place += 1
+        if char == b'"':
+            is_text = not is_text
+        else:
+            depth += 1 if char == b"{" else -1
+            if not depth:
+                return _skip_space(body, place)
+    raise RemoteProtocolError(
+        f"a registration of {len(body)} bytes has a part at {at} that is no topic, "
+        f"or longer than {MAX_PART_BYTES} bytes"
+    )
+
+
+def _leniently(text: bytes) -> Steps[Fields]:
+    """A few members in any form that RocketMQ reads, as C{table}."""
+    if b'"$ref"' in text and _REFERENCE.search(text):
         raise RemoteProtocolError("a registration refers to one of its parts")
-    return Fields({"table": loads(text)}, "a registration").table("table", read)
+    value = yield from loads_in_steps(text, MAX_PART_VALUES)
+    return Fields({"table": value}, "a registration")
 
 
 def inflating(body: bytes, version: int) -> Steps[RegisterBrokerBody]:
@@ -364,18 +428,20 @@ def inflating(body: bytes, version: int) -> Steps[RegisterBrokerBody]:
     @raise RemoteProtocolError: it is no such thing, or a part of it is too long.
     """
     items = _Items(body)
-    data_version = object_of(items.item(), DataVersion.from_json)
+    data_version = DataVersion.from_json((yield from items.value()))
     configs = {}
     for _ in range(items.count()):
-        config = TopicConfig.from_line(str(items.item(), "utf-8", "replace"))
+        line = str((yield from items.item()), "utf-8", "replace")
+        config = yield from TopicConfig.reading_line(line, MAX_PART_VALUES)
         configs[config.topic_name] = config
         if items.is_step():
             yield
-    filter_servers = object_of(items.item(), read_texts)
+    filter_servers = read_texts((yield from items.value()))
     infos = {}
     if version >= FIRST_WITH_MAPPINGS:
         for _ in range(items.count()):
-            info = object_of(items.item(), TopicQueueMappingInfo.from_json)
+            value = yield from items.value()
+            info = yield from TopicQueueMappingInfo.reading(value)
             infos[info.topic or ""] = info
             if items.is_step():
                 yield
@@ -425,7 +491,11 @@ class _Items:
             raise _too_many(number)
         return number
 
-    def item(self) -> bytes:
+    def value(self) -> Steps[object]:
+        """The value of an item that is JSON."""
+        return (yield from loads_in_steps((yield from self.item()), MAX_PART_VALUES))
+
+    def item(self) -> Steps[bytes]:
         """A length and so many bytes."""
         size = self._number()
         if size > MAX_PART_BYTES:
@@ -433,7 +503,14 @@ class _Items:
                 f"a registration has a part of {size} bytes, the most is "
                 f"{MAX_PART_BYTES}"
             )
-        return self._take(size)
+        pieces: list[bytes] = []
+        while (there := len(self._plain) - self._at) < size:
+            pieces.append(self._take(there))
+            size -= there
+            self._inflate()
+            if len(pieces) > 1:
+                yield
+        return b"".join([*pieces, self._take(size)]) if pieces else self._take(size)
 
     def is_step(self) -> bool:
         """Whether so much was taken since the last step that this is the end of one."""

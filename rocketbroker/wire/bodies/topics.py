@@ -20,10 +20,13 @@ from rocketbroker.wire.bodies.mappings import (
 )
 from rocketbroker.wire.emitting import Written, dumps, joined, member_text
 from rocketbroker.wire.fields import Fields, Int32
-from rocketbroker.wire.reading import loads
+from rocketbroker.wire.reading import MAX_VALUES, loads_in_steps
+from rocketbroker.wire.steps import Steps, finished
 
 #: Java's topic filter types, in the order of their ordinals.
 TOPIC_FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
+
+_ATTRIBUTES: Final = msgspec.json.Decoder(dict[str, str])
 
 
 @attrs.frozen(kw_only=True)
@@ -166,16 +169,20 @@ class TopicConfig:
 
         @raise RemoteProtocolError: it has fewer than five words, or other ones.
         """
-        words = line.split(" ")
+        return finished(cls.reading_line(line))
+
+    @classmethod
+    def reading_line(cls, line: str, max_values: int = MAX_VALUES) -> Steps[Self]:
+        """The same in steps: attributes may be long.
+
+        @param max_values: how many values these may have.
+        """
+        words = line.split(" ", 6)
         if len(words) < 5:
             raise RemoteProtocolError("a topic of fewer than five words")
         attributes: dict[str, str] = {}
         if len(words) > 5 and words[5] != "{}":
-            try:
-                member = {"attributes": loads(words[5])}
-                attributes = Fields(member, "a topic").texts("attributes")
-            except RemoteProtocolError:
-                pass
+            attributes = yield from _line_attributes(words[5], max_values)
         return cls(
             topic_name=words[0],
             read_queue_nums=_line_number(words[1]),
@@ -199,6 +206,20 @@ def _line_number(word: str) -> int:
         return int(word)
     fields = Fields({"number": word}, "a topic's line")
     return fields.integer("number")
+
+
+def _line_attributes(word: str, max_values: int) -> Steps[dict[str, str]]:
+    """Strict JSON at once, whatever else RocketMQ reads in steps."""
+    try:
+        return _ATTRIBUTES.decode(word)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        yield
+    try:
+        text = word.encode("utf-8", "replace")
+        member = {"attributes": (yield from loads_in_steps(text, max_values))}
+        return Fields(member, "a topic").texts("attributes")
+    except RemoteProtocolError:
+        return {}
 
 
 def _line_choice(word: str) -> str:

@@ -15,8 +15,10 @@ from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.registration import (
     MAX_PART_BYTES,
+    MAX_PART_VALUES,
     MAX_PLAIN_BYTES,
     MAX_TOPICS,
+    NEAR_BYTES,
     STEP_BYTES,
     Contents,
     RegisterBrokerBody,
@@ -193,7 +195,7 @@ class LongTests(SynchronousTestCase):
     def read(self, data: bytes, only_topics: bool = False) -> Contents:
         """What is read in steps of a limited size."""
         count, contents = steps_of(reading(data, only_topics))
-        self.assertGreater(count, len(data) // (STEP_BYTES + MAX_PART_BYTES))
+        self.assertGreater(count, len(data) // (STEP_BYTES + NEAR_BYTES))
         return as_written(contents)
 
     def refusal(self, steps: Steps[object]) -> str:
@@ -251,14 +253,16 @@ class LongTests(SynchronousTestCase):
 
     def test_limits(self) -> None:
         """A long body has no long parts, nor many, and nothing refers to others."""
-        long = b" " * MAX_PART_BYTES
+        long, many = b" " * MAX_PART_BYTES, b"1," * MAX_PART_VALUES
         data = self.body.encode()
         for other, reason in (
-            (b"[" * 90 + b"1," * 100000 + b"1" + b"]" * 90, "beside its topics"),
+            (b"[" * 90 + b"1," * 600000 + b"1" + b"]" * 90, "beside its topics"),
             (data.replace(b'"perm":6', b'"perm":6' + long, 1), "no topic"),
-            (data.replace(b'"T9}}":{', b'"T9}}":{"a":[{"b":{"c":{}}}],'), "no topic"),
+            (data.replace(b'"T9}}":{', b'"T9}}":[],"T":{'), "no topic"),
+            (data.replace(b'"T9}}":{', b'"T9}}":{"a":[%b1],' % many), "values"),
+            (data.replace(b"[", b"[" + many), "values"),
             (data.replace(b"[", b"[" + long), "beside its topics"),
-            (b'{"topicConfigTable":{},' * 3000, "beside its topics"),
+            (b'{"topicConfigTable":{},' * 50000, "beside its topics"),
             (re.sub(rb'"T9}}":[^}]*}[^}]*}', b'"T9":{"$ref":"$"}', data), "refers to"),
             (data.replace(b'"T9":{', b'"T9":{"$ref":"$",'), "refers to"),
         ):
@@ -272,11 +276,58 @@ class LongTests(SynchronousTestCase):
         self.assertEqual(Contents.of(body), Contents.of(self.body))
         self.assertGreater(count, len(zlib.decompress(data)) // STEP_BYTES // 2)
 
+    def test_longParts(self) -> None:
+        """One topic or mapping may be long, in any dialect, and is read in steps."""
+        ids = {number: number for number in range(16384)}
+        info = attrs.evolve(INFO, topic="S", curr_id_map=ids)
+        long = {f"k{n}": '\\"{' * 100 for n in range(900)} | {"l": "x" * (1 << 19)}
+        configs = [CONFIG, attrs.evolve(CONFIG, topic_name="L", attributes=long)]
+        whole = RegisterBrokerBody.of(configs, DataVersion(), {"S": info, "T1": INFO})
+        expected = as_written(Contents.of(whole))
+        plain = whole.encode()
+        self.assertGreater(len(dumps(info)), 5 * NEAR_BYTES)
+        quoted = re.sub(rb"([0-9]+):([0-9]+)", rb'"\1" : "\2"', plain)
+        shorter = re.sub(b'"x+"', b"1", plain)
+        nested = b'"n":[{"a":{"b":{"c":{}}}}],"perm":6'
+        for data in (
+            plain,
+            quoted,
+            shorter.replace(b'"k0":', b"'k0':"),
+            shorter.replace(b'"perm":6', nested),
+        ):
+            count, contents = steps_of(reading(data))
+            self.assertEqual(as_written(contents), expected)
+            self.assertGreater(count, len(data) // STEP_BYTES)
+        count, body = steps_of(inflating(whole.encode(compressed=True), 479))
+        self.assertEqual(body, whole)
+        self.assertGreater(count, len(plain) // STEP_BYTES // 2)
+
+    def test_longRest(self) -> None:
+        """What stands beside the topics may be long, and is read in steps."""
+        data = self.body.encode()
+        other = data.replace(b'"f:1"', b"'f:1'/*" + b"x" * 60000 + b"*/")
+        other = other.replace(b"{", b'{"new":["' + b"y" * 500_000 + b'"],', 1)
+        self.assertIn("more than", self.refusal(reading(other)))
+        few = b",".join(b'"%b"' % (b"y" * 1000) for _ in range(500))
+        other = data.replace(b"{", b'{"new":[' + few + b"],", 1)
+        self.assertEqual(self.read(other), self.expected)
+
+    def test_endOfLongParts(self) -> None:
+        """A part ends at its bracket, wherever a step of reading ends."""
+        for size in range(STEP_BYTES - 90, STEP_BYTES + 10):
+            topic = attrs.evolve(CONFIG, attributes={"}": "x" * size + '\\"\\'})
+            body = RegisterBrokerBody.of([topic], DataVersion())
+            contents = finished(reading(body.encode()))
+            self.assertEqual(as_written(contents), as_written(Contents.of(body)))
+            self.assertIn(
+                "no topic", self.refusal(reading(body.encode()[: size + 200]))
+            )
+
     def test_bombs(self) -> None:
         """What would grow beyond a limit is refused without the memory for it."""
         head = pack(">i", 2) + b"{}"
         line = b"T 8 8 6 SINGLE_TAG ".ljust(MAX_PART_BYTES)
-        lines = (pack(">i", len(line)) + line) * (1 << 20 >> 15)
+        lines = (pack(">i", len(line)) + line) * ((1 << 20) // len(line))
         whole = zlib.compressobj(9)
         pieces = [whole.compress(head + pack(">i", MAX_TOPICS))]
         pieces += [whole.compress(lines) for _ in range(MAX_PLAIN_BYTES >> 20)]
