@@ -2,8 +2,8 @@
 """Bodies of requests and answers: JSON in, JSON out, and errors for bad ones.
 
 What is done with each entry of a list is done in slices (L{rocketbroker.remoting.slices
-.soon}). A text that is read at once is bounded first (L{check_size}); L{body_in_steps}
-reads one of any length.
+.soon}). The body of one thing is read at once and is short (L{bounded}); that of a list
+is read by L{LongRequests.read <rocketbroker.broker.long_requests.LongRequests.read>}.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from rocketbroker.wire.fastjson import (
     loads,
     loads_in_steps,
 )
-from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.steps import Steps
 
 T = TypeVar("T")
@@ -32,10 +31,12 @@ MAX_BODY: Final = 1 << 16
 
 #: What the body of a list may have for each entry that its request may have: bytes, of
 #: which Java writes some 400 for a group and fewer for others, and objects and arrays,
-#: of which most entries have two at most, and groups many.
+#: of which most entries have two at most, and groups many; and values, of which Java
+#: writes up to 40 for a group.
 ENTRY_BYTES: Final = 512
 ENTRY_OBJECTS: Final = 3
 GROUP_OBJECTS: Final = 10
+ENTRY_VALUES: Final = 48
 
 #: How many entries are dealt with in one step: half a millisecond.
 STEP_ENTRIES: Final = 16
@@ -49,20 +50,18 @@ def decoded(
     request: Command,
     from_json: Callable[[object], T],
     lenient: int = MAX_LENIENT_TURN_BODY,
-    strict: int = MAX_TURN_BODY,
 ) -> T:
     """The value in the body of a request, read in this turn.
 
     @param from_json: raises RemoteProtocolError for a value of another form.
     @param lenient: how many bytes it may have if it is not strict JSON.
-    @param strict: how many it may have at all.
     @raise SystemFailure: there is no body, or not this one, or it is too long to be
         read at once; the remark says why.
     """
     if not request.body:
         raise _no_body()
     try:
-        return from_json(loads(request.body, lenient, strict))
+        return from_json(loads(request.body, lenient, MAX_TURN_BODY))
     except RemoteProtocolError as error:
         raise unreadable(error) from error
 
@@ -94,60 +93,40 @@ def unreadable(error: RemoteProtocolError) -> SystemFailure:
     return SystemFailure(f"the body cannot be read: {error}")
 
 
-def check_size(
-    request: Command, entries: int = 1, objects: int = ENTRY_OBJECTS
-) -> None:
+def check_size(request: Command, entries: int = 1, objects: int = ENTRY_OBJECTS) -> int:
     """Refuse a body that takes too long to be read.
 
     @param entries: how many the request may have: rocketbrokerMaxRequestEntries.
     @param objects: how many objects and arrays for each.
-    @raise SystemFailure: it has too many bytes, or objects and arrays.
+    @return: how many values it may have: its commas and opening brackets.
+    @raise SystemFailure: it has too many bytes, objects and arrays, or values.
     """
     body = request.body
-    most = max(MAX_BODY, ENTRY_BYTES * entries)
-    if len(body) > most:
+    room = max(MAX_BODY // ENTRY_BYTES, entries)
+    if len(body) > room * ENTRY_BYTES:
         raise SystemFailure(
-            f"a body of {len(body)} bytes, at most {most}: ask for less at once"
+            f"a body of {len(body)} bytes, at most {room * ENTRY_BYTES}: ask for less "
+            "at once"
         )
-    count, most = body.count(b"{") + body.count(b"["), most // ENTRY_BYTES * objects
-    if count > most:
-        raise SystemFailure(
-            f"a body of {count} objects and arrays, at most {most} "
-            "(rocketbrokerMaxRequestEntries): ask for less at once"
-        )
+    brackets = body.count(b"{") + body.count(b"[")
+    for count, most, what in (
+        (brackets, room * objects, "objects and arrays"),
+        (brackets + body.count(b","), room * ENTRY_VALUES, "values"),
+    ):
+        if count > most:
+            raise SystemFailure(
+                f"a body of {count} {what}, at most {most} "
+                "(rocketbrokerMaxRequestEntries): ask for less at once"
+            )
+    return room * ENTRY_VALUES
 
 
 def bounded(
-    request: Command,
-    from_json: Callable[[object], T],
-    entries: int = 1,
-    objects: int = ENTRY_OBJECTS,
-    lenient: int = MAX_BODY,
+    request: Command, from_json: Callable[[object], T], objects: int = ENTRY_OBJECTS
 ) -> T:
-    """L{decoded}, of a body that passes L{check_size}."""
-    check_size(request, entries, objects)
-    return decoded(request, from_json, lenient, len(request.body))
-
-
-def entries_of(
-    request: Command, name: str, what: str, most: int, objects: int = ENTRY_OBJECTS
-) -> list[object]:
-    """The list in the body of a request, its entries as they were read.
-
-    @param name: of the member that holds it.
-    @param what: the entries are, for the error.
-    @param most: rocketbrokerMaxRequestEntries.
-    @param objects: how many objects and arrays each may have.
-    @raise SystemFailure: there is no such list, or it is longer.
-    """
-    entries = bounded(
-        request,
-        lambda value: Fields(value, f"a list of {what}").items(name),
-        most,
-        objects,
-    )
-    check_count(len(entries), what, most)
-    return [entry for entry in entries if entry is not None]
+    """L{decoded}, of the body of one thing, which passes L{check_size}."""
+    check_size(request, objects=objects)
+    return decoded(request, from_json, MAX_BODY)
 
 
 def check_count(count: int, what: str, most: int) -> None:

@@ -155,8 +155,8 @@ def _frozen(value: object) -> object:
     return value
 
 
-#: How much of a peer's text may be in RocketMQ's dialect: a third of a second of
-#: reading. The largest such body is a registration of some thousand static topics.
+#: How much of a client's answer may be in RocketMQ's dialect: a third of a second of
+#: reading. The largest such answer is the offsets of some ten thousand queues.
 MAX_LENIENT_BODY: Final = 1 << 20
 
 #: The same for a request that is read in one turn, in which nobody else is served: with

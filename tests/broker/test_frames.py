@@ -11,22 +11,33 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.json_bodies import (
     ENTRY_BYTES,
     ENTRY_OBJECTS,
+    ENTRY_VALUES,
     GROUP_OBJECTS,
     MAX_BODY,
     MAX_VALUES,
     STEP_ENTRIES,
 )
+from rocketbroker.broker.long_requests import MAX_MEMBERS
 from rocketbroker.errors import InvalidParameter, SystemBusy, SystemFailure
 from rocketbroker.remoting.slices import FEW_STEPS
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.mappings import LogicQueueMappingItem
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.fastjson import dumps, loads
+from rocketbroker.wire.fastjson import (
+    MAX_LENIENT_BODY,
+    MAX_LENIENT_TURN_BODY,
+    dumps,
+    loads,
+)
 from tests.broker.rig import Rig, answered, logged
 
 #: rocketbrokerMaxRequestEntries of these tests: more than what is done at once.
 MOST: Final = FEW_STEPS * STEP_ENTRIES + 100
 
-ENTRIES: Final = "rocketbrokerMaxRequestEntries, each read and applied in slices"
+ENTRIES: Final = (
+    "rocketbrokerMaxRequestEntries: a long body is read in slices, as entries are"
+)
 BODY: Final = "a body of one thing, which is short"
 HEADER: Final = "the header, of which no more than 256 KiB is read; no body is"
 MESSAGE: Final = "maxMessageSize, and properties of 32 KiB"
@@ -259,7 +270,7 @@ class BoundTests(FrameCase):
             self.assertEqual(self.ask(code, value(2)).code, 0, code)
 
     def test_longBodiesAreNotRead(self) -> None:
-        """A body of too many bytes, or objects, is refused before it is read."""
+        """A body of too many bytes, objects or values is refused before it is read."""
         most = max(MAX_BODY, ENTRY_BYTES * MOST)
         for code in LISTS:
             each = GROUP_OBJECTS if code == 225 else ENTRY_OBJECTS
@@ -267,6 +278,7 @@ class BoundTests(FrameCase):
             for body, word in (
                 (b" " * (most + 1), "bytes"),
                 (b"[" * objects, "objects"),
+                (b"," * (ENTRY_VALUES * (most // ENTRY_BYTES) + 1), "values"),
             ):
                 with self.assertRaises(SystemFailure) as caught:
                     answered(self.rig.begin(code, MAPPED, body))
@@ -288,6 +300,94 @@ class BoundTests(FrameCase):
             (513, {**mapped(0), "hostedQueues": {"0": [[0] * MAX_VALUES]}}),
         ):
             self.assertIn(f"more than {MAX_VALUES} values", self.refusal(code, value))
+
+
+class LongBodyTests(FrameCase):
+    """Lists whose bodies take too long to be read in one turn."""
+
+    def test_longBodyIsReadInSlices(self) -> None:
+        """A long body is read in slices, strict or not, and counted meanwhile."""
+        slices, held = self.rig.broker.slices, self.rig.broker.long_requests
+        unknown = b',"x":"%s"}' % (b"y" * MAX_LENIENT_TURN_BODY)
+        for code, value in LISTS.items():
+            for end in (unknown, unknown.replace(b'"', b"'")):
+                body = dumps(value(3))[:-1] + end
+                before = slices.steps
+                asked = self.rig.begin(code, MAPPED, body)
+                assert isinstance(asked, Deferred)
+                self.assertNoResult(asked)
+                self.assertEqual(held.held, len(body), code)
+                self.rig.clock.advance(0)
+                self.assertEqual(answered(asked).code, 0, code)
+                self.assertGreater(slices.steps, before, code)
+                self.assertEqual(held.held, 0, code)
+
+    def test_longBodyThatIsWrong(self) -> None:
+        """A long body that cannot be read is refused like a short one."""
+        blanks = b" " * MAX_LENIENT_TURN_BODY
+        for code in LISTS:
+            for body in (b"{", b"7"):
+                words = []
+                for text in (body, blanks + body):
+                    asked = self.rig.begin(code, MAPPED, text)
+                    self.rig.clock.advance(0)
+                    with self.assertRaises(SystemFailure) as caught:
+                        answered(asked)
+                    words.append(str(caught.exception.remark).split(":")[0])
+                self.assertEqual(words[0], words[1], code)
+
+    def test_dialectIsAsLongAsStrictJson(self) -> None:
+        """The keys of a mapping are numbers without quotes, in a body of any length."""
+        self.rig.change(rocketbrokerMaxRequestEntries=10_000)
+        item = b'[{"gen":0,"queueId":0,"bname":"broker-a"}]'
+        row = b"%d:" + b" " * 60_000 + item
+        rows = b",".join(row % number for number in range(20))
+        body = b'{"topic":"S","bname":"broker-a","epoch":1,"hostedQueues":{%s}}' % rows
+        self.assertGreater(len(body), MAX_LENIENT_BODY)
+        asked = self.rig.begin(513, MAPPED, body)
+        self.rig.clock.advance(0)
+        self.assertEqual(answered(asked).code, 0)
+        (detail,) = self.rig.broker.mappings.details.values()
+        self.assertEqual(len(detail.hosted_queues), 20)
+
+    def test_entriesWithAllMembers(self) -> None:
+        """As many entries as are allowed may have all members that Java writes."""
+        attributes = {
+            "+queue.type": "SimpleCQ",
+            "+cleanup.policy": "DELETE",
+            "+message.type": "NORMAL",
+            "+reserve.time": "72",
+        }
+        topics = [
+            TopicConfig(topic_name=f"topic-{number}", attributes=attributes).to_json()
+            for number in range(MOST)
+        ]
+        subscribed = {"topic": "T", "type": "TAG", "expression": "*", "version": 1}
+        groups = [
+            SubscriptionGroupConfig(
+                group_name=f"group-{number}", subscription_data_set=[subscribed]
+            ).to_json()
+            for number in range(MOST)
+        ]
+        item = LogicQueueMappingItem(gen=0, queue_id=0, bname="broker-a").to_json()
+        rows = {number: [item] for number in range(MOST)}
+        for code, value in (
+            (18, {"topicConfigList": topics}),
+            (225, {"groupConfigList": groups}),
+            (513, {**mapped(0), "hostedQueues": rows}),
+        ):
+            # So long that it is read in slices.
+            body = dumps(value).rjust(MAX_LENIENT_TURN_BODY + 1)
+            asked = self.rig.begin(code, MAPPED, body)
+            self.rig.clock.advance(0)
+            self.assertEqual(answered(asked).code, 0, code)
+
+    def test_manyMembers(self) -> None:
+        """A body has a few members beside its list: look-ups see all at once."""
+        others = {f"a{number}": 0 for number in range(MAX_MEMBERS)}
+        for code, value in LISTS.items():
+            words = self.refusal(code, {**value(1), **others})
+            self.assertIn(f"more than {MAX_MEMBERS} members", words, code)
 
 
 class TopicListTests(FrameCase):

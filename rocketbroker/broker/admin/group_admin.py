@@ -21,7 +21,6 @@ from rocketbroker.broker.json_bodies import (
     GROUP_OBJECTS,
     STEP_ENTRIES,
     bounded,
-    entries_of,
     read,
     with_body,
 )
@@ -133,7 +132,9 @@ class GroupAdmin:
 
     async def _create_all(self, connection: IConnection, request: Command) -> Command:
         most = self._options.rocketbroker_max_request_entries
-        entries = entries_of(request, "groupConfigList", "groups", most, GROUP_OBJECTS)
+        entries = await self._long.entries(
+            connection, request, "groupConfigList", "groups", most, GROUP_OBJECTS
+        )
         await self._store(connection, entries)
         return response_to(request)
 

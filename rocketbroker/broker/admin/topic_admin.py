@@ -20,11 +20,8 @@ from twisted.logger import Logger
 from rocketbroker.broker.admin.queue_tables import QueueTables, entry_text, table_of
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import (
-    MAX_VALUES,
     STEP_ENTRIES,
-    bounded,
     check_count,
-    entries_of,
     read,
     with_body,
 )
@@ -46,7 +43,6 @@ from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
-    RemoteProtocolError,
     SystemBusy,
     SystemFailure,
     TopicNotExist,
@@ -66,7 +62,6 @@ from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig, TopicConfigAndQueueMapping
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.fastjson import MAX_LENIENT_BODY
 from rocketbroker.wire.fields import Fields
 from rocketbroker.wire.headers.admin import (
     CreateTopicRequestHeader,
@@ -186,8 +181,7 @@ class TopicAdmin:
         """Read and check queue by queue, and then take all of them at once."""
         header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
         most = self._options.rocketbroker_max_request_entries
-        # Java writes the numbers of queues without quotes.
-        detail, rows = bounded(request, mapping_of, most, lenient=MAX_LENIENT_BODY)
+        detail, rows = await self._long.read(connection, request, mapping_of, most)
         check_count(sum(map(_length, rows.values())), "queues of a mapping", most)
         if detail.topic != header.topic:
             raise InvalidParameter(
@@ -239,7 +233,9 @@ class TopicAdmin:
     async def _create_all(self, connection: IConnection, request: Command) -> Command:
         """Check topic by topic, and then take all of them at once."""
         most = self._options.rocketbroker_max_request_entries
-        entries = entries_of(request, "topicConfigList", "topics", most)
+        entries = await self._long.entries(
+            connection, request, "topicConfigList", "topics", most
+        )
         wanted: list[TopicConfig] = []
         #: By place in the list: the topic as it was, and as it is to be.
         checked: dict[int, tuple[TopicConfig | None, TopicConfig | None]] = {}
@@ -529,8 +525,6 @@ def mapping_of(value: object) -> tuple[TopicQueueMappingDetail, dict[int, object
     """
     rows = Fields(value, "a mapping of queues").numbered("hostedQueues", _as_it_is)
     assert isinstance(value, dict)
-    if len(value) > MAX_VALUES:
-        raise RemoteProtocolError(f"a mapping of more than {MAX_VALUES} members")
     detail = TopicQueueMappingDetail.from_json({**value, "hostedQueues": None})
     return detail, rows
 

@@ -29,14 +29,13 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_bodies import (
     STEP_ENTRIES,
-    bounded,
     check_count,
     read,
     with_body,
 )
 from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.errors import InvalidParameter, RemoteProtocolError
+from rocketbroker.errors import InvalidParameter
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
 from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
@@ -56,9 +55,6 @@ MAX_LOCKS: Final = 100_000
 #: The longest client id, group or topic: names end at 255, an id is put together of
 #: an address and names that its user chose.
 MAX_TEXT: Final = 1024
-
-#: The members that a body may have: it has four, and lenient look-ups see all.
-MAX_MEMBERS: Final = 100
 
 #: Topic, broker and number of a queue, in the order in which clients sort queues.
 #: Unlike those of L{MessageQueue}, ten thousand of them are sorted in milliseconds.
@@ -151,8 +147,9 @@ class QueueLocks:
         @raise SystemFailure: the body says no such thing, or has too many queues.
         @raise InvalidParameter: a name is longer than any real one.
         """
-        body, entries = bounded(request, parts_of, self._most)
-        check_count(len(entries), "queues", self._most)
+        most = self._most
+        body, entries = await self._long.read(connection, request, parts_of, most)
+        check_count(len(entries), "queues", most)
         check_texts(body.client_id, body.consumer_group)
         queues: list[QueueKey] = []
 
@@ -220,8 +217,6 @@ def parts_of(value: object) -> tuple[LockBatchBody, list[object]]:
     """
     entries = Fields(value, "queues to lock").items("mqSet")
     assert isinstance(value, dict)
-    if len(value) > MAX_MEMBERS:
-        raise RemoteProtocolError(f"more than {MAX_MEMBERS} members")
     body = LockBatchBody.from_json({**value, "mqSet": None})
     return body, [entry for entry in entries if entry is not None]
 

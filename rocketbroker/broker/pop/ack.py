@@ -26,7 +26,6 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.json_bodies import (
     STEP_ENTRIES,
-    bounded,
     check_count,
     read,
 )
@@ -267,7 +266,9 @@ class Acknowledging:
     async def _ack_all(self, connection: IConnection, request: Command) -> Command:
         """Read all, and then acknowledge some at each step, which is a turn."""
         most = self._options.rocketbroker_max_request_entries
-        broker_name, entries = bounded(request, batch_of, most)
+        broker_name, entries = await self._long.read(
+            connection, request, batch_of, most
+        )
         if not entries:
             return response_to(request, ResponseCode.NO_MESSAGE)
         check_count(len(entries), "acknowledgements", most)
