@@ -10,6 +10,7 @@ from rocketbroker.broker.messages.outer_batch import tag_code_of
 from rocketbroker.codec.batches import ids_of, split, tags_of
 from rocketbroker.records.batches import encode_part
 from rocketbroker.records.hashing import tag_code
+from tests.examples import examples
 
 SHARED = b"A\x01b\x02"
 
@@ -47,6 +48,7 @@ class SplitTests(SynchronousTestCase):
             other = body[:at] + bytes((body[at] ^ 0x81,)) + body[at + 1 :]
             self.assertIsNone(split(other, SHARED, 7, 4, tag_code), at)
 
+    @examples()
     @given(_OWN)
     def test_tags(self, own: bytes) -> None:
         """The tags are those that the ordinary code finds."""

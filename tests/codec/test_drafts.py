@@ -15,6 +15,7 @@ from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.record import encode
 from rocketbroker.store import interfaces
 from rocketbroker.wire.hot import SEND_ANSWER, SEND_ANSWER_END, frame_of
+from tests.examples import examples
 
 _I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 _I64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -149,6 +150,7 @@ class ReserveTests(SynchronousTestCase):
 class EncodeTests(SynchronousTestCase):
     """Records."""
 
+    @examples()
     @given(
         st.tuples(_I32, _I32, _I32), st.tuples(*[_I64] * 4), st.binary(), st.binary()
     )
@@ -273,6 +275,7 @@ class ColumnTests(SynchronousTestCase):
 class AnswerTests(SynchronousTestCase):
     """Answers."""
 
+    @examples()
     @given(st.integers(0, (1 << 62) - 1), st.integers(0, 10**18 - 1), _I32)
     def test_same(self, position: int, queue_offset: int, opaque: int) -> None:
         """They are those of the template."""

@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.codec.keys import enter, hashes_of
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.index.keys import MAX_KEYS, codes_of_one
+from tests.examples import examples
 
 PREFIX = unsigned_hash("Topic#")
 
@@ -50,6 +51,7 @@ class KeyTests(SynchronousTestCase):
         codes, counts = hashes_of([PREFIX], [b"KEYS\x01" + b"k " * 9], 4)
         self.assertEqual((len(codes), counts), (4, [4]))
 
+    @examples()
     @given(st.lists(_PROPERTIES, max_size=4))
     def test_same(self, properties: list[bytes]) -> None:
         """Any properties have the hashes that L{codes_of_one} finds, or are left."""

@@ -10,6 +10,7 @@ from rocketbroker.codec.received import ReceivedRun, take_ordinary
 from rocketbroker.store.commitlog import received
 from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.scanner import MAX_OFFSET, tag_code_of
+from tests.examples import examples
 from tests.store.stores import BORN_HOST_V6, START, START_MS, joined
 
 _CHANGES = st.fixed_dictionaries(
@@ -69,6 +70,7 @@ class ReceivedTests(SynchronousTestCase):
         take_ordinary(data, 0, START, MAX_OFFSET, runs, tag_code_of)
         self.assertEqual([len(run.positions) for run in runs], [2, 1, 1])
 
+    @examples()
     @given(st.lists(_CHANGES, max_size=6), st.integers(0, 80), st.integers(0, 255))
     def test_same(self, changes: list[dict[str, object]], cut: int, byte: int) -> None:
         """So it is with any records, cut off anywhere, and with a wrong byte."""

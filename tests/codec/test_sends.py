@@ -22,6 +22,7 @@ from rocketbroker.codec.sends import MAX_RUN, MAX_SHAPES, SendReader
 from rocketbroker.errors import BrokerError, RemoteProtocolError
 from rocketbroker.wire.frames import decode
 from rocketbroker.wire.hot import NOT_READ, SendHeader, read_send
+from tests.examples import examples
 from tests.heavy import HEAVY
 from tests.wire.vectors import vectors
 
@@ -299,6 +300,7 @@ class SendReaderTests(SynchronousTestCase):
         self.reader.forget("T")
         self.assertFalse(self.takes(header_of()))
 
+    @examples()
     @given(st.data())
     def test_damaged(self, data: st.DataObject) -> None:
         """Of a header that is damaged anywhere nothing is read that the typed decoder

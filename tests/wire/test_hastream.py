@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.hastream import FrameReader, ReportReader, frames, report
+from tests.examples import examples
 
 #: The examples of C{docs/facts/ha.md} 2.
 HEARTBEAT = bytes.fromhex("000000000000200000000000")
@@ -75,6 +76,7 @@ class FrameTests(SynchronousTestCase):
         self.assertEqual(b"".join(log), b"abcd")
         self.assertEqual((reader.position, reader.heartbeats), (11, 1))
 
+    @examples()
     @given(st.binary(max_size=40), st.integers(1, 9), st.lists(st.integers(0, 200)))
     def test_any_cut(self, log: bytes, most: int, cuts: list[int]) -> None:
         """However a stream is cut, the same bytes of the log come out."""

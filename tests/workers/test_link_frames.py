@@ -15,6 +15,7 @@ from rocketbroker.workers.link_frames import (
     head,
     link_frame,
 )
+from tests.examples import examples
 
 FRAMES = st.lists(
     st.builds(
@@ -30,6 +31,7 @@ FRAMES = st.lists(
 class LinkFrameTests(SynchronousTestCase):
     """What one end encodes the other decodes, however it is cut."""
 
+    @examples()
     @given(FRAMES, st.lists(st.integers(1, 40), max_size=30))
     def test_pieces(self, frames: list[LinkFrame], sizes: list[int]) -> None:
         """Frames come out whole and in order, whatever pieces their bytes come in."""
@@ -41,6 +43,7 @@ class LinkFrameTests(SynchronousTestCase):
         found += decoder.receive(memoryview(data)[start:])
         self.assertEqual(found, frames)
 
+    @examples()
     @given(FRAMES)
     def test_byteByByte(self, frames: list[LinkFrame]) -> None:
         """A frame is there with its last byte, and not before."""
@@ -51,6 +54,7 @@ class LinkFrameTests(SynchronousTestCase):
                 self.assertEqual(decoder.receive(byte), [])
             self.assertEqual(decoder.receive(last), [frame])
 
+    @examples()
     @given(FRAMES, st.binary(max_size=40))
     def test_bytesLeft(self, frames: list[LinkFrame], payload: bytes) -> None:
         """The begin of the next frame does not hold back those before it."""

@@ -21,6 +21,7 @@ from rocketbroker.workers.link import HIGH_WATER
 from rocketbroker.workers.link_frames import WINDOW_BYTES
 from rocketbroker.workers.owner_link import CLOSE_SECONDS
 from rocketbroker.workers.relayed_client import is_send
+from tests.examples import examples
 from tests.remoting.contract import ConnectionContract
 from tests.remoting.proxy_contract import ProxyContract
 from tests.remoting.wires import Wire
@@ -288,6 +289,7 @@ class RelayTests(SynchronousTestCase):
         self.w.step()
         self.assertEqual(sorted(self.w.gone), ["owner", "worker"])
 
+    @examples()
     @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 90_000)), max_size=30))
     def test_pieces(self, pieces: list[tuple[int, int]]) -> None:
         """However clients' bytes come, each gets its own answers, in order."""
