@@ -278,12 +278,14 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(self.value("rocketbroker_pulls_refused_total"), 1)
 
     def test_filters(self) -> None:
-        """SQL92 filters that are known are counted, and those that are not taken."""
+        """SQL92 filters that are known are counted, and those that do not compile when
+        they are needed."""
         for topic, expression in (("T", "a > 5"), ("U", "a >")):
             wanted = SubscriptionData(
                 topic=topic, sub_string=expression, expression_type="SQL92"
             )
             self.broker.filters.register("G", [wanted])
+        self.assertIsNone(self.broker.filters.ready("U", "G"))
         self.assertEqual(self.value("rocketbroker_sql_filters"), 1)
         self.assertEqual(self.value("rocketbroker_sql_filters_refused_total"), 1)
 

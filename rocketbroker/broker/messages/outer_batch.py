@@ -91,16 +91,16 @@ def split_at_once(
     @return: None if it has more than C{most} messages: they are for L{split_steps}.
     @raise MessageIllegal: as L{split}.
     """
-    if COMPILED:
-        room = MAX_PROPERTIES_BYTES - len(request_properties)
-        shared_code = tag_code_of(request_properties)
-        found = split_natively(body, request_properties, shared_code, room, tag_code)
-        if found is not None and 0 < len(found) <= MAX_MESSAGES:
-            return found
     first = max(int.from_bytes(body[:4]), _HEAD.size)
     if len(body) // first > most:
         # If all are like the first one, there are more.
         return None
+    if COMPILED:
+        room = MAX_PROPERTIES_BYTES - len(request_properties)
+        shared_code = tag_code_of(request_properties)
+        found = split_natively(body, request_properties, shared_code, room, tag_code)
+        if found is not None and 0 < len(found) <= min(most, MAX_MESSAGES):
+            return found
     parts: list[Part] = []
     for _ in split_steps(body, request_properties, parts):
         if len(parts) >= most:
