@@ -84,6 +84,9 @@ VISIBLE_SECONDS: Final = 3.0
 #: What a log says of an exception.
 LINES_OF_FAULTS: Final = re.compile(r"(?:.*\n){1,2}.*Traceback.*\n(?:\s.*\n)*.*\n")
 
+#: What else the log may say of a fault.
+WARNINGS: Final = re.compile(r".*(?:#warn|#error|#critical|orker).*")
+
 #: So many differences are enough.
 MAX_DIFFERENCES: Final = 20
 
@@ -368,7 +371,9 @@ def compare(cluster: Cluster, seconds: float, seed: str, workers: int) -> bool:
             print(run.differences[-1])
     tracebacks = cluster.logs().count("Traceback")
     if run.differences or tracebacks:
-        print(*LINES_OF_FAULTS.findall(cluster.logs())[:5], sep="\n")
+        logs = cluster.logs()
+        print(*LINES_OF_FAULTS.findall(logs)[:5], sep="\n")
+        print(*WARNINGS.findall(logs)[-20:], sep="\n")
     counts = ", ".join(f"{key} {count}" for key, count in sorted(run.counts.items()))
     print(f"seed {seed}, {workers} workers: {counts}")
     print(f"{len(run.differences)} differences, {tracebacks} tracebacks", flush=True)
