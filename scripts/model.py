@@ -203,6 +203,7 @@ class Client:
 
     @ivar operation: that, if any.
     @ivar ticket: its ticket in the model.
+    @ivar asked_at: when it was sent.
     """
 
     def __init__(self, port: int) -> None:
@@ -210,12 +211,14 @@ class Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.operation: Operation | None = None
         self.ticket = 0
+        self.asked_at = 0.0
         self._opaque = 0
         self._incoming = Connection()
 
     def ask(self, operation: Operation, ticket: int) -> None:
         """Send the request of an operation."""
         self.operation, self.ticket = operation, ticket
+        self.asked_at = time.monotonic()
         self._opaque += 1
         command = command_of(operation)
         command.opaque = self._opaque
@@ -273,12 +276,12 @@ class Run:
             self.model.visible = max(self.model.visible, ends.popleft()[1])
 
     def _wait(self) -> None:
-        ready = self._selector.select(ANSWER_SECONDS)
-        if not ready:
-            under_way = [client.operation for client in self._clients]
-            raise TimeoutError(f"no answer: {under_way!r:.500}")
-        for key, _ in ready:
+        for key, _ in self._selector.select(ANSWER_SECONDS):
             self._take(key.data)
+        latest = time.monotonic() - ANSWER_SECONDS
+        for client in self._clients:
+            if client.operation is not None and client.asked_at < latest:
+                raise TimeoutError(f"no answer: {client.operation!r:.500}")
 
     def _take(self, client: Client) -> Answer | None:
         """Compare what has come, if it is whole."""

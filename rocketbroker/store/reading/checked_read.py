@@ -171,13 +171,18 @@ class CheckedRead:
             why = reason_to_skip(
                 self._corruption_log, self._segments, position, size, error
             )
-        if not self._keeps_place(offset, position):
+        if not (self._is_removed(position) or self._keeps_place(offset, position)):
             self._corruption_log.note(
                 position,
                 f"Message {offset} of {self._queue.topic}/{self._queue.queue_id}, at "
                 f"position {position} ({size} bytes), cannot be read: {why}.",
             )
         return None
+
+    def _is_removed(self, position: int) -> bool:
+        """Whether its segment was removed since the read began."""
+        segments = self._segments.all
+        return not segments or position < segments[0].start
 
     def _read(self, position: int, size: int) -> tuple[bytes, RecordHead]:
         """A record, as bytes and as fields.

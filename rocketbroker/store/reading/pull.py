@@ -300,25 +300,31 @@ class Reading:
         low, limit = segment.start, self._positions.view[PUBLISHED]
         if limit > segment.end:
             limit = segment.end
+        try:
+            pages = segment.pages()
+        except FileNotFoundError:
+            # It was removed between being found and being opened.
+            return None
         if not as_views or len(extents) > 2 or not start < stop <= limit:
-            pieces = _pieces(extents, segment, limit, as_views)
+            pieces = _pieces(extents, low, pages, limit, as_views)
             if not pieces:
                 return None
         else:
-            pieces = [segment.pages()[start - low : stop - low]]
+            pieces = [pages[start - low : stop - low]]
         return ReadResult(FOUND, offset + count, first, end, pieces, count, total)
 
 
 def _pieces(
-    extents: list[int], segment: Segment, limit: int, as_views: bool
+    extents: list[int], low: int, pages: memoryview, limit: int, as_views: bool
 ) -> list[bytes | memoryview]:
     """Extents of one segment; nothing if any of them is not.
 
     @param extents: begin and end of each.
+    @param low: where the segment begins.
+    @param pages: its mapping.
     @param limit: they end here at the latest.
     @param as_views: give no copies if they are few.
     """
-    low, pages = segment.start, segment.pages()
     views: list[bytes | memoryview] = []
     for at in range(0, len(extents), 2):
         start, stop = extents[at], extents[at + 1]
@@ -387,7 +393,9 @@ class Collector:
             if picked is not None:
                 numbers, blob, passed = picked
                 matches = None
-        # The extent that is being gathered, and the segment that it is in.
+        # The extent that is being gathered, and the segment that it is in. Its mapping
+        # stays, though the segment may be removed meanwhile: a piece is never shorter
+        # than its entries say.
         start = end = low = high = 0
         view: mmap.mmap | None = None
         for number, (position, size, code) in zip(
@@ -407,44 +415,43 @@ class Collector:
                         if not count:
                             self._status = MESSAGE_WAS_REMOVING
                         continue
-                    if end > start:
-                        pieces.append(self._slice(start, end))
-                    low = found.start
-                    high = min(found.end, self._published)
-                    view = found.view()
-                elif end > start:
-                    pieces.append(
-                        self._slice(start, end)
-                        if view is None
-                        else view[start - low : end - low]
-                    )
+                    if view is not None:
+                        pieces.append(view[start - low : end - low])
+                    segment, view = found
+                    low = segment.start
+                    high = min(segment.end, self._published)
+                elif view is not None:
+                    pieces.append(view[start - low : end - low])
                 start = position
             end = stop
             count += 1
             total += size
-        if end > start:
-            pieces.append(self._slice(start, end))
+        if view is not None:
+            pieces.append(view[start - low : end - low])
         self._size = total
         self.count = count
         self.is_full = self.is_full or count >= max_messages or total >= max_bytes
         return passed
 
-    def _find(self, position: int, size: int) -> Segment | None:
-        """The segment of a record; None if it is not, or no more, in the log."""
+    def _find(self, position: int, size: int) -> tuple[Segment, mmap.mmap] | None:
+        """The segment of a record, and its mapping; None if it is not, or no more, in
+        the log."""
         if position < self._lowest or size <= 0 or position + size > self._published:
             return None
         segment = self._segments.find(position)
         if segment is None or position + size > segment.end:
             return None
+        try:
+            view = segment.view()
+        except FileNotFoundError:
+            # It was removed between being found and being opened.
+            return None
         if size > self._max_bytes:
             # The first one is taken whatever its size, so that is checked first.
-            size_field = self._segments.read(position, 4, False)
-            if int.from_bytes(size_field, "big") != size:
+            at = position - segment.start
+            if int.from_bytes(view[at : at + 4], "big") != size:
                 return None
-        return segment
-
-    def _slice(self, start: int, end: int) -> bytes:
-        return self._segments.read(start, end - start, False)
+        return segment, view
 
     def result(self, next_offset: int, first: int, end: int) -> ReadResult:
         """The result of the read."""

@@ -50,6 +50,26 @@ class AgeTests(CleaningCase):
         self.assertEqual(self.store.cleaner.removed_segments, 2)
         self.assertEqual(self.round(), [])
 
+    def test_pullKeepsWhatItHasFoundOfSegmentThatIsRemoved(self) -> None:
+        """A thread removes a segment while a pull with a filter reads it: each message
+        that counts is there, or the client would wait for the rest of the answer."""
+        self.begin(delete_when=NOW, file_reserved_time=72)
+        self.wall.now_ms += 72 * HOUR_MS
+        queue = self.store.queue("T", 0)
+
+        looked_at = []
+
+        def takes(code: int) -> bool:
+            looked_at.append(code)
+            if len(looked_at) == 2:
+                self.round()
+            return True
+
+        result = self.store.read(queue, 0, 32, 1 << 20, takes)
+        self.assertEqual(self.segments(), [2 * SEGMENT])
+        self.assertEqual((result.status, result.count), (FOUND, 4))
+        self.assertEqual(sum(map(len, result.records)), result.size)
+
     def test_otherHour(self) -> None:
         """During other hours nothing goes, unless the disk is rather full."""
         self.begin(delete_when=NEVER, file_reserved_time=1)
