@@ -186,6 +186,10 @@ class Reading:
             if count == 0:
                 if collector.count:
                     break
+                first = view[queue.slot + MIN]
+                if offset < first:
+                    # The cleaner has removed the file meanwhile.
+                    return outside(offset, first, end)
                 return nothing(
                     OFFSET_FOUND_NULL, at - at % per_file + per_file, first, end
                 )

@@ -6,6 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.records.entries import SIZE
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.reads import FOUND, OFFSET_TOO_SMALL
 from rocketbroker.store.retention.cleaner import MANUAL_ROUNDS, local_hour
@@ -69,6 +70,24 @@ class AgeTests(CleaningCase):
         self.assertEqual(self.segments(), [2 * SEGMENT])
         self.assertEqual((result.status, result.count), (FOUND, 4))
         self.assertEqual(sum(map(len, result.records)), result.size)
+
+    def test_pullOfQueueFileThatIsRemoved(self) -> None:
+        """A thread removes a queue's first file while a pull passes over its entries:
+        the pull was at an offset that is too small, as each later one."""
+        two = 2 * SIZE
+        self.begin(
+            delete_when=NOW, file_reserved_time=72, mapped_file_size_consume_queue=two
+        )
+        self.wall.now_ms += 72 * HOUR_MS
+        queue = self.store.queue("T", 0)
+
+        def passes_over(code: int) -> bool:
+            self.round()
+            return False
+
+        result = self.store.read(queue, 0, 1, 1 << 20, passes_over)
+        self.assertEqual(result.status, OFFSET_TOO_SMALL)
+        self.assertEqual((result.next_offset, result.min_offset), (4, 4))
 
     def test_otherHour(self) -> None:
         """During other hours nothing goes, unless the disk is rather full."""
