@@ -188,18 +188,19 @@ class BatchUnits:
         unit = self.unit(self.start) if self.start < self.end else None
         return unit is not None and unit.position < lowest
 
-    def begin_with(self, lowest: int) -> tuple[int, int]:
-        """Remove the files that hold no batch that is still in the log.
+    def begin_with(self, lowest: int) -> int:
+        """Begin with the first message whose record is still in the log, and then
+        remove the files that hold no batch that is.
 
         @param lowest: where the log begins now.
-        @return: the offset of the first message whose record is there, and how many
-            files were removed.
+        @return: how many files were removed.
         """
         if self.last() is None:
-            return int(self._positions.view[self._slot + MIN]), 0
+            return 0
         number = self._first(self.start, lowest)
         first = self._first_offset(number, lowest)
-        return first, self.files.drop_before(number * BATCH_SIZE)
+        self._positions.view[self._slot + MIN] = first
+        return self.files.drop_before(number * BATCH_SIZE)
 
     def _first(self, start: int, lowest: int) -> int:
         """The number of the first unit whose record is in the log."""

@@ -342,8 +342,7 @@ class Queue:
         """
         view = self.positions.view
         if self.batch is not None:
-            view[self.slot + MIN], removed = self.batch.begin_with(lowest)
-            return removed
+            return self.batch.begin_with(lowest)
         first, end = view[self.slot + MIN], view[self.slot + MAX]
         if not self.files.all:
             return 0

@@ -79,6 +79,9 @@ class BatchReading:
         entry_filter = reading.entry_filter(queue, cold, wanted)
         at = _collect(units, offset, start, last, max_count, collector, entry_filter)
         if at == offset:
+            if offset < queue.min_offset:
+                # The cleaner has removed the file meanwhile.
+                return outside(offset, queue.reported_min_offset, end)
             return nothing(OFFSET_FOUND_NULL, end, first, end)
         return collector.result(at, first, end)
 

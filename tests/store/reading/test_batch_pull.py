@@ -33,6 +33,32 @@ class ReadTests(BatchCase):
             self.assertEqual(result.count, len(found))
         return found
 
+    def test_fileThatIsRemoved(self) -> None:
+        """A thread removes the queue's first file while it is read: the offset was too
+        small, and the pull goes on at the first message that is there."""
+        drafts = put_batches(self.store, self.queue, *[[b"0", b"1"]] * 12)
+        assert self.queue.batch is not None
+        before = self.disk.calls["pread"]
+        self.queue.batch.find(0)
+        last_of_find = 2 * self.disk.calls["pread"] - before - 1
+
+        first = []
+
+        def note(call: str) -> None:
+            if call == "remove":
+                first.append(self.queue.min_offset)
+
+        def clean(call: str) -> None:
+            if call == "pread" and self.disk.calls["pread"] == last_of_find:
+                self.disk.watch = note
+                self.queue.begin_with(drafts[11].position)
+
+        self.disk.watch = clean
+        result = self.store.read(self.queue, 0, 32, 1 << 20, None)
+        self.assertEqual(result.status, OFFSET_TOO_SMALL)
+        self.assertEqual((result.next_offset, result.min_offset), (22, 22))
+        self.assertEqual(first, [22], "known before the file goes")
+
     def test_whole(self) -> None:
         """A batch is given whole, from whichever of its messages the read begins."""
         put_batches(self.store, self.queue, [b"0"], [b"1", b"2", b"3"], [b"4"])
