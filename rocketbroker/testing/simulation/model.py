@@ -10,7 +10,8 @@ have met. Of that generation the answer has each message that is settled, at its
 none twice, and no message that cannot be in it. Only the beginning of a queue may be
 missing, where the log has lost its first segments, and whole segments at a time. The
 deletion's answer is the border: what is sent behind it has to be seen, and what was
-acknowledged before the request has not.
+acknowledged before the request has not. A segment may also go while a pull with a
+filter passes over its entries: what is missing then may not come back.
 
 Messages are entered into their queues a little later than they are acknowledged, in the
 order of the log. So a pull that is told that it has come to the end may lack the last
@@ -27,7 +28,6 @@ from itertools import pairwise
 from typing import Final, NamedTuple, final
 
 from rocketbroker.testing.simulation.generations import (
-    NEVER,
     Generations,
     Known,
     QueueView,
@@ -168,6 +168,8 @@ class Model:
         self.log_end = 0
         self.visible = 0
         self._sends = 0
+        #: A segment was missing at that time; the log has no longer what is before.
+        self._lost_at, self._lost_before = 0, 0
         self._tickets: dict[int, Begun] = {}
 
     def topic(self, name: str) -> Topic:
@@ -325,12 +327,21 @@ class Model:
         if len(possible) == 1:
             view = topic.generations.queue(possible[0], operation.queue_id)
             view.told(self.now, answer.first, answer.end)
+            self._note_lost(view, operation, answer)
         for found in answer.found:
             known = topic.generations.by_body[found.message.body]
             known.offset, known.position = found.offset, found.position
             self.log_end = max(self.log_end, found.position + 1)
             self.visible = max(self.visible, found.position + 1)
         return []
+
+    def _note_lost(self, view: QueueView, operation: Pull, answer: Pulled) -> None:
+        """Keep which segments an answer shows to be gone."""
+        missing = _missing(view, operation, answer)
+        last = max((self._segment(known) for known in missing), default=-1)
+        before = (last + 1) * self._segment_bytes
+        if before > self._lost_before:
+            self._lost_at, self._lost_before = self.now, before
 
     def _problem(
         self,
@@ -353,6 +364,10 @@ class Model:
             return problem
         offset, end, following = operation.offset, answer.end, answer.next_offset
         if answer.code == DONE:
+            if begun.time > self._lost_at and any(
+                found.position < self._lost_before for found in answer.found
+            ):
+                return f"messages before {self._lost_before}, where some are lost"
             return self._found_problem(topic, generation, operation, answer)
         if answer.found:
             return f"messages with code {answer.code}"
@@ -371,7 +386,7 @@ class Model:
         elif answer.code == ASK_AGAIN:
             if not offset <= following <= max(end, offset):
                 return f"asked again at {following}, behind {offset} to {end}"
-            return self._hidden(view, operation, range(offset, following), NEVER)
+            return self._hidden(view, operation, answer)
         if is_at_end and due > end:
             return f"the end is {end}, but offset {due - 1} is visible"
         return ""
@@ -438,8 +453,7 @@ class Model:
                 f"{answer.end}"
             )
         view = generations.queue(generation, operation.queue_id)
-        wanted = [o for o in range(offset, following) if o not in set(offsets)]
-        return self._hidden(view, operation, wanted, first)
+        return self._hidden(view, operation, answer)
 
     @staticmethod
     def _message_problem(
@@ -465,25 +479,25 @@ class Model:
             return f"{body!r} with tag {tag!r} is not wanted"
         return ""
 
-    def _hidden(
-        self,
-        view: QueueView,
-        operation: Pull,
-        offsets: range | list[int],
-        first: int,
-    ) -> str:
-        """Which settled message is missing among offsets that were passed.
-
-        @param first: the first offset that was found: those before may have expired.
-        """
-        for offset in offsets:
-            known = view.settled.get(offset)
-            if known is None:
-                continue
-            if operation.tags and known.message.tag not in operation.tags:
-                continue
-            if offset < first and self._may_have_expired(known.position):
-                continue
-            body = known.message.body[:40]
-            return f"{body!r}, acknowledged at offset {offset}, is hidden"
+    def _hidden(self, view: QueueView, operation: Pull, answer: Pulled) -> str:
+        """Which settled message is missing that cannot have expired."""
+        for known in _missing(view, operation, answer):
+            if not self._may_have_expired(known.position):
+                body = known.message.body[:40]
+                return f"{body!r}, acknowledged at offset {known.offset}, is hidden"
         return ""
+
+
+def _missing(view: QueueView, operation: Pull, answer: Pulled) -> list[Known]:
+    """The settled messages that a pull wanted, and passed over."""
+    if answer.code not in (DONE, ASK_AGAIN):
+        return []
+    found = {each.offset for each in answer.found}
+    passed = map(view.settled.get, range(operation.offset, answer.next_offset))
+    return [
+        known
+        for known in passed
+        if known is not None
+        and known.offset not in found
+        and (not operation.tags or known.message.tag in operation.tags)
+    ]

@@ -253,3 +253,19 @@ class ExpiryTests(ModelCase):
         self.good(here, Pulled(0, 15, 10, 15, rest))
         self.wrong("10 to 15 was before", early, Pulled(0, 15, 0, 15, rest))
         self.wrong("is hidden", here, Pulled(0, 15, 10, 15, rest[1:]))
+
+    def test_segmentLostWhilePulled(self) -> None:
+        """A filter may miss messages of a segment that goes meanwhile, but not find
+        them later."""
+        for number in range(3, 25):
+            self.send(b"%d" % number, "red")
+        red = Pull("T", 0, 0, tags=("red",))
+        rest = [found(n, 100 * n, b"%d" % n, "red") for n in range(3, 25)]
+        under_way = self.model.begin(red)
+        self.good(red, Pulled(0, 25, 0, 25, (B, *rest[:9], *rest[17:])))
+        self.wrong("where some are lost", red, Pulled(0, 25, 0, 25, (B, *rest)))
+        self.assertEqual(
+            self.model.end(under_way, Pulled(0, 25, 0, 25, (B, *rest))), []
+        )
+        self.good(red, Pulled(0, 25, 20, 25, tuple(rest[17:])))
+        self.wrong("is hidden", red, Pulled(0, 25, 20, 25, tuple(rest[18:])))
