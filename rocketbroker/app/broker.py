@@ -32,6 +32,7 @@ from rocketbroker.config.addresses import check_host
 from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
 from rocketbroker.config.keyed import text_of
 from rocketbroker.config.machine import store_root
+from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
 from rocketbroker.config.running import running_only
 from rocketbroker.config.workers import check_workers, worker_count
@@ -110,7 +111,7 @@ def settings_of(options: Options) -> BrokerSettings:
     path = options["configFile"]
     if path is not None:
         # A change of it must not take the place of a symbolic link.
-        path = os.path.realpath(path)
+        path = os.path.realpath(resolved(path))
         properties = read(path)
     else:
         properties = kept_changes(changes_path(store_root()), CLASSES)

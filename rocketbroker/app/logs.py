@@ -32,6 +32,7 @@ from twisted.python.components import Componentized
 from twisted.python.failure import Failure
 from twisted.python.logfile import LogFile
 
+from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
 
 #: The levels, from the most to the least talkative.
@@ -147,7 +148,7 @@ class LogOptions:
                 )
             numbers.append(int(given))
         return cls(
-            file=os.path.abspath(file) if file else None,
+            file=resolved(file) if file else None,
             level=level,
             format=format,
             rotate_bytes=numbers[0],

@@ -25,6 +25,7 @@ from rocketbroker.app.steadiness import time_timers
 from rocketbroker.config import properties
 from rocketbroker.config.keyed import text_of
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
+from rocketbroker.config.paths import resolved
 from rocketbroker.files.disk import Disk
 from rocketbroker.nameserver.nameserver import NameServer
 from rocketbroker.remoting.hub import hub_of
@@ -55,7 +56,7 @@ def settings_of(options: Options) -> NamesrvSettings:
         kept = kept_changes(NamesrvOptions().config_store_path, [NamesrvOptions])
         return NamesrvSettings.from_properties(kept)
     # A change of it must not take the place of a symbolic link.
-    path = os.path.realpath(path)
+    path = os.path.realpath(resolved(path))
     return NamesrvSettings.from_properties(properties.read(path), path)
 
 

@@ -21,6 +21,7 @@ from twisted.python import usage
 from rocketbroker.app.logs import KEEP_FILES, ROTATE_BYTES, Log, LogOptions
 from rocketbroker.config.effects import ignored
 from rocketbroker.config.keyed import KeyedOptions
+from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
 from rocketbroker.config.running import running_only
 from rocketbroker.errors import ConfigurationError, StoreError
@@ -140,7 +141,7 @@ class ServerOptions(usage.Options):
             return None
         file = parent.get("logfile")
         if options.file is None and file != "-" and (file or not self._foreground()):
-            options = attrs.evolve(options, file=os.path.abspath(file or LOG_FILE))
+            options = attrs.evolve(options, file=resolved(file or LOG_FILE))
         if options.file is None and not self._foreground():
             raise ConfigurationError("A daemon has no standard output to log to.")
         return options.open(sys.stdout)

@@ -3,6 +3,7 @@
 
 - L{properties<rocketbroker.config.properties>}: Java's .properties syntax.
 - L{keyed<rocketbroker.config.keyed>}: from keys and texts to frozen, typed objects.
+- L{paths<rocketbroker.config.paths>}: relative paths, and those in the home directory.
 - L{machine<rocketbroker.config.machine>}: defaults that depend on the machine.
 - L{levels<rocketbroker.config.levels>}: how long each delay level is.
 - L{hours<rocketbroker.config.hours>}: when expired files are removed.

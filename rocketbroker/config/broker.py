@@ -22,6 +22,7 @@ from rocketbroker.config.keyed import (
     KeyedOptions,
     running,
 )
+from rocketbroker.config.paths import resolved
 from rocketbroker.config.workers import check_workers
 
 #: Attributes that are a long in Java, and have no bounds of their own.
@@ -113,6 +114,7 @@ class BrokerOptions(KeyedOptions):
         "metrics_prom_exporter_host": check_interface,
         "workers": check_workers,
     }
+    PATHS: ClassVar = {"broker_config_path": resolved, "rocketmq_home": resolved}
     ABOUT: ClassVar = {
         "broker_name": "the name that clients and name servers know this broker by",
         "broker_cluster_name": "the cluster that the broker joins",

@@ -81,6 +81,8 @@ class KeyedOptions:
     @cvar CHOICES: the allowed values of string attributes that are not free.
     @cvar CHECKS: of string attributes that are not free either: raises L{ValueError}
         with what the value must be instead.
+    @cvar PATHS: the string attributes that are paths, each with what makes its text an
+        absolute one; see L{rocketbroker.config.paths}.
     @cvar ABOUT: the meaning of each attribute that has an effect. The others are
         known, kept and printed, but nothing reads them.
     @cvar UNITS: the units of their values, where they have one.
@@ -90,6 +92,7 @@ class KeyedOptions:
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {}
     CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     CHECKS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
+    PATHS: ClassVar[Mapping[str, Callable[[str], str]]] = {}
     ABOUT: ClassVar[Mapping[str, str]] = {}
     UNITS: ClassVar[Mapping[str, str]] = {}
 
@@ -176,7 +179,12 @@ class KeyedOptions:
         check = cls.CHECKS.get(name)
         if check is not None:
             check(text)
-        return text
+        resolve = cls.PATHS.get(name)
+        if resolve is None:
+            return text
+        if not text and kind == "str":
+            raise ValueError("it must be a path")
+        return resolve(text)
 
     def as_properties(self) -> dict[str, str]:
         """All keys and values as RocketMQ prints them; those not set are left out."""

@@ -9,6 +9,8 @@ import socket
 from struct import pack
 from typing import Final
 
+from rocketbroker.config.paths import resolved
+
 #: An address of a network reserved for documentation: only the route to it is asked.
 _ELSEWHERE: Final = ("192.0.2.1", 9)
 
@@ -108,7 +110,8 @@ def store_root() -> str:
 
 def rocketmq_home() -> str | None:
     """ROCKETMQ_HOME; nothing here needs it."""
-    return os.environ.get("ROCKETMQ_HOME")
+    home = os.environ.get("ROCKETMQ_HOME")
+    return None if home is None else resolved(home)
 
 
 def name_servers() -> str | None:

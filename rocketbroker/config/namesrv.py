@@ -22,6 +22,7 @@ from rocketbroker.config.keyed import (
     running,
     unknown,
 )
+from rocketbroker.config.paths import resolved
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.running import check_change
 from rocketbroker.config.unsupported import NAME_SERVER, SERVER, check_supported
@@ -57,6 +58,11 @@ class NamesrvOptions(KeyedOptions):
     }
     CHOICES: ClassVar = {"metrics_exporter_type": EXPORTERS}
     CHECKS: ClassVar = {"metrics_prom_exporter_host": check_interface}
+    PATHS: ClassVar = {
+        "rocketmq_home": resolved,
+        "kv_config_path": resolved,
+        "config_store_path": resolved,
+    }
     ABOUT: ClassVar = {
         "kv_config_path": "the file of key-value settings",
         "config_store_path": "where request 318 writes settings",

@@ -22,6 +22,7 @@ from rocketbroker.config.keyed import (
     running,
 )
 from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
+from rocketbroker.config.paths import all_resolved, resolved
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -94,6 +95,11 @@ class StoreOptions(KeyedOptions):
         "message_delay_level": parse_levels,
         "delete_when": parse_hours,
         "ha_trusted_addresses": networks,
+    }
+    PATHS: ClassVar = {
+        "store_path_root_dir": resolved,
+        "store_path_commit_log": all_resolved,
+        "read_only_commit_log_store_paths": all_resolved,
     }
     ABOUT: ClassVar = {
         "store_path_root_dir": "the directory of the store",

@@ -11,10 +11,11 @@ from rocketbroker.files.interfaces import IFiles
 def make_lasting(files: IFiles, path: str) -> None:
     """I{Blocking.} Make a directory and those above, their names safe on the disk.
 
+    @param path: a relative one begins in the working directory.
     @raise OSError: it cannot be made.
     """
     missing = []
-    above = path
+    above = path = os.path.abspath(path)
     while not files.exists(above):
         missing.append(above)
         above = os.path.dirname(above)

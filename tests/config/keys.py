@@ -13,7 +13,7 @@ def check_tables(case: SynchronousTestCase, cls: type[KeyedOptions]) -> None:
     fields = attrs.fields(cls)  # type: ignore[arg-type]
     kinds = {field.name: str(field.type) for field in fields}
     case.assertLessEqual(set(kinds.values()), {"int", "bool", "float", *STRINGS})
-    for table in (cls.IRREGULAR, cls.BOUNDS, cls.CHOICES, cls.ABOUT):
+    for table in (cls.IRREGULAR, cls.BOUNDS, cls.CHOICES, cls.PATHS, cls.ABOUT):
         case.assertEqual(set(table) - set(kinds), set())
     case.assertEqual(len(cls.keys()), len(kinds))
     options = cls()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.directories import make_lasting
@@ -21,6 +23,13 @@ class LastingTests(SynchronousTestCase):
         self.assertEqual(disk.calls["sync_dir"], syncs)
         disk.crash()
         self.assertTrue(disk.is_dir("/a/b/c"))
+
+    def test_relativePath(self) -> None:
+        """A relative path begins in the working directory; so does one of one name."""
+        disk = MemoryDisk()
+        for path in ("sub/store", "store"):
+            make_lasting(disk, path)
+            self.assertTrue(disk.is_dir(os.path.join(os.getcwd(), path)))
 
     def test_inAFile(self) -> None:
         """Where a file is in the way, the error is told."""
