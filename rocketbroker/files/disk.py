@@ -13,7 +13,7 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias, final
 
@@ -25,9 +25,21 @@ from rocketbroker.files.reasons import located
 #: The command for a lock of the open file; None where the system has none.
 _OPEN_FILE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 
-#: An exclusive lock of byte 0, as the kernel takes it.
-_FIRST_BYTE = struct.pack(
-    "hhqqi4x",
+#: The command that asks who has it.
+_ASK_FOR_LOCK: int | None = getattr(fcntl, "F_OFD_GETLK", None)
+
+#: A lock, as the kernel takes it.
+_RECORD_LOCK = struct.Struct(
+    "h"  # l_type
+    "h"  # l_whence
+    "q"  # l_start
+    "q"  # l_len
+    "i"  # l_pid
+    "4x"
+)
+
+#: An exclusive lock of byte 0.
+_FIRST_BYTE = _RECORD_LOCK.pack(
     fcntl.F_WRLCK,  # l_type
     os.SEEK_SET,  # l_whence
     0,  # l_start
@@ -95,6 +107,27 @@ def _take(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _locked_inodes(process: str) -> Iterator[int]:
+    """The inodes of files that a process has open with a lock of that opening; none if
+    it has ended, or is another user's."""
+    with suppress(OSError):
+        for number in os.listdir(f"/proc/{process}/fdinfo"):
+            with open(f"/proc/{process}/fdinfo/{number}", "rb") as lines:
+                for line in lines:
+                    # "lock:", number, kind, advisory, WRITE, -1, device and inode.
+                    words = line.split()
+                    if words[:1] == [b"lock:"] and words[2] == b"OFDLCK":
+                        yield int(words[6].rpartition(b":")[2])
+
+
+def _who_has_open(inode: int) -> int:
+    """The process that has a file open with a lock of that opening; 0: not known."""
+    for process in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
+        if inode in _locked_inodes(process):
+            return int(process)
+    return 0
 
 
 @final
@@ -266,6 +299,23 @@ class DiskFile:
         except (BlockingIOError, PermissionError):
             return False
         return True
+
+    def record_lock_holder(self) -> int:
+        """See L{IFile.record_lock_holder}.
+
+        The kernel knows whose a record lock is. A lock of an open file is nobody's:
+        then whoever has that open file is meant.
+        """
+        if _ASK_FOR_LOCK is None:
+            return 0
+        with suppress(OSError):
+            found = fcntl.fcntl(self._fd, _ASK_FOR_LOCK, _FIRST_BYTE)
+            kind, _, _, _, process = _RECORD_LOCK.unpack(found)
+            if kind != fcntl.F_UNLCK:
+                return (
+                    process if process > 0 else _who_has_open(os.fstat(self._fd).st_ino)
+                )
+        return 0
 
     def lock_alone(self, seconds: float) -> bool:
         """See L{IFile.lock_alone}."""

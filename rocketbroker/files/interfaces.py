@@ -54,6 +54,10 @@ class IFile(Interface):
     def lock() -> bool:
         """Take the POSIX record lock of byte 0, as Java does; False if it is taken."""
 
+    def record_lock_holder() -> int:
+        """The id of the process that has the lock of L{lock}; 0 if none has it, or if
+        it is not known."""
+
     def lock_alone(seconds: float) -> bool:
         """Take a lock that no other opening of this file has at the same time; it is
         another one than that of L{lock}.

@@ -70,7 +70,7 @@ class StoreLock:
             self.report += clear_for_file(self._files, lock)
         self._lock = self._files.open(lock, create=True)
         if not self._lock.lock():
-            raise StoreError(f"The store {self._root} is used by another broker.")
+            raise StoreError(self._taken(self._lock.record_lock_holder()))
         # If it cannot be read, it is not known.
         with contextlib.suppress(OSError):
             self.is_zeroed = self._lock.pread(len(ZEROED), 0) == ZEROED
@@ -79,6 +79,17 @@ class StoreLock:
             # It was in the place of the mark of a stop that was not clean.
             self.mark_unclean()
             self.report += cleared
+
+    def _taken(self, holder: int) -> str:
+        """Say who has the lock.
+
+        @param holder: the id of the process; 0 if it is not known.
+        """
+        of = f", process {holder}" if holder else ""
+        return (
+            f"The store {self._root} is used by another broker{of}. Stop that one, or "
+            "give this one a directory of its own (storePathRootDir)."
+        )
 
     def release(self) -> None:
         """Let others have it."""

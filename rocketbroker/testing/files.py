@@ -118,6 +118,11 @@ class MemoryFile:
         """See L{IFile.lock}. Each open file stands for a process of its own."""
         return self._open_writable("lock").lock(self)
 
+    def record_lock_holder(self) -> int:
+        """See L{IFile.record_lock_holder}: that of an opening."""
+        holder = self._open("record_lock_holder").locked_by
+        return holder.process if isinstance(holder, MemoryFile) else 0
+
     def lock_alone(self, seconds: float) -> bool:
         """See L{IFile.lock_alone}. Nobody waits here."""
         return self._open_writable("lock_alone").lock_alone(self)

@@ -79,6 +79,19 @@ class FilesContract:
         case.assertTrue(one.lock_alone(0))
         one.close()
 
+    def test_recordLockHolder(self) -> None:
+        """Who is refused the lock of the whole file may ask who has it."""
+        files, root = self.make()
+        case = self.case()
+        one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
+        case.assertEqual(two.record_lock_holder(), 0)
+        case.assertTrue(one.lock())
+        case.assertFalse(two.lock())
+        case.assertEqual(two.record_lock_holder(), os.getpid())
+        one.close()
+        case.assertEqual(two.record_lock_holder(), 0)
+        two.close()
+
     def test_missing(self) -> None:
         """A missing file is not opened, read, asked or removed; a missing directory
         lists nothing."""

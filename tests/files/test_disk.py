@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from threading import Thread
@@ -58,6 +59,15 @@ class DiskTests(FilesContract, SynchronousTestCase):
         files.open(f"{root}/a", create=True).close()
         self.assertRaises(FileExistsError, files.make_dirs, f"{root}/a")
         self.assertRaises(OSError, files.make_dirs, f"{root}/a/b")
+
+    def test_holderOfJavasLock(self) -> None:
+        """Of a record lock, as Java takes it, the kernel tells the process."""
+        files, root = self.make()
+        file = files.open(f"{root}/lock", create=True)
+        with open(f"{root}/lock", "r+b") as taken:
+            fcntl.lockf(taken, fcntl.LOCK_EX, 1, 0)
+            self.assertFalse(file.lock())
+            self.assertEqual(file.record_lock_holder(), os.getpid())
 
     def test_lock(self) -> None:
         """The lock is one that a process may take twice, and needs writing."""

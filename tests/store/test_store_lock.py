@@ -28,7 +28,11 @@ class StoreLockTests(SynchronousTestCase):
         self.owner.take()
         other = StoreLock(self.disk, "/s")
         error = self.assertRaises(StoreError, other.take)
-        self.assertEqual(str(error), "The store /s is used by another broker.")
+        self.assertEqual(
+            str(error),
+            f"The store /s is used by another broker, process {os.getpid()}. Stop that "
+            "one, or give this one a directory of its own (storePathRootDir).",
+        )
         self.owner.release()
         self.owner.release()
         other.take()

@@ -67,6 +67,10 @@ class MissingFile:
         """Nobody else has it."""
         return True
 
+    def record_lock_holder(self) -> int:
+        """Nobody is known to have it."""
+        return 0
+
     def lock_alone(self, seconds: float) -> bool:
         """Nobody else has it."""
         return True
