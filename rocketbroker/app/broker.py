@@ -19,7 +19,13 @@ from twisted.logger import Logger
 from rocketbroker.app.address_lookup import AddressLookup
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
-from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
+from rocketbroker.app.options import (
+    ServerOptions,
+    kept_changes,
+    log_ignored,
+    or_refuse,
+    printed,
+)
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.app.steadiness import time_timers
@@ -30,7 +36,6 @@ from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.codec.form import FORM
 from rocketbroker.config.addresses import check_host
 from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
-from rocketbroker.config.keyed import text_of
 from rocketbroker.config.machine import store_root
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
@@ -62,10 +67,7 @@ from rocketbroker.workers.workers import Workers
 
 T = TypeVar("T")
 
-#: The broker's identity; C{-p} and C{-m} leave it out.
-IDENTITY: Final = ("brokerName", "brokerClusterName", "brokerId")
-
-#: The settings that C{-m} prints.
+#: The settings that C{-m} prints, as RocketMQ's does; C{-p} prints all.
 IMPORTANT: Final = frozenset(
     {
         "namesrvAddr",
@@ -175,18 +177,6 @@ def workers_of(
     return Workers(reactor, hub, each, size, spawn, approvals, lock_watch)
 
 
-def printed(settings: BrokerSettings, important: bool) -> str:
-    """The settings as C{-p} or C{-m} print them: broker, server, client, store."""
-    lines = []
-    for part in settings.parts():
-        for key, name in part.keys().items():
-            if key in IDENTITY or (important and key not in IMPORTANT):
-                continue
-            value = getattr(part, name)
-            lines.append(f"{key}={'' if value is None else text_of(value)}\n")
-    return "".join(lines)
-
-
 def log_settings(log: Logger, settings: BrokerSettings) -> None:
     """Log what an operator should know about the settings at the start."""
     log_ignored(log, settings.unknown, settings.given, settings.parts())
@@ -196,6 +186,20 @@ def log_settings(log: Logger, settings: BrokerSettings) -> None:
             "Settings that requests have changed are taken from {path}: {keys}.",
             path=settings.changes_path(),
             keys=", ".join(kept),
+        )
+    broker, role = settings.broker, settings.store.broker_role
+    log.info(
+        "This is {role} ({key}): {name} of the cluster {cluster}, brokerId {number}.",
+        role="a slave" if role == "SLAVE" else "a master",
+        key=role,
+        name=broker.broker_name,
+        cluster=broker.broker_cluster_name,
+        number=broker.broker_id,
+    )
+    if not settings.has_name_servers:
+        log.warn(
+            "No name server is configured, so no client finds this broker: set "
+            "namesrvAddr, or start it with -n."
         )
     log.info(
         "Clients are told the address {address} ({reason}).",
@@ -211,9 +215,14 @@ def log_recovery(
 
     @param report: sentences about faults that were found, and what is not taken over.
     """
-    log.info(
+    line = (
         "Opened the store {root} after {stop} in {seconds} s: {records} messages were "
-        "read, the log ends at {end}, {cut} bytes were cut off{where}.",
+        "read, the log ends at {end}, {cut} bytes were cut off{where}."
+    )
+    if outcome.clean and not outcome.end:
+        line = "Opened the store {root} in {seconds} s: it has no messages yet."
+    log.info(
+        line,
         root=root,
         stop="a clean stop" if outcome.clean else "a crash",
         seconds=round(outcome.seconds, 3),
@@ -404,9 +413,9 @@ def makeService(options: Options) -> BrokerService:
     from twisted.internet import reactor
 
     settings = settings_of(options)
-    for flag, important in (("printConfigItem", False), ("printImportantConfig", True)):
+    for flag, only in (("printConfigItem", ()), ("printImportantConfig", IMPORTANT)):
         if options[flag]:
-            print(printed(settings, important), end="")
+            print(printed(settings.parts(), only), end="")
             raise SystemExit(0)
     log = options.open_log()
     process = ServerProcess(reactor, log)

@@ -19,11 +19,16 @@ from twisted.logger import Logger
 
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, namesrv_site
-from rocketbroker.app.options import ServerOptions, kept_changes, log_ignored, or_refuse
+from rocketbroker.app.options import (
+    ServerOptions,
+    kept_changes,
+    log_ignored,
+    or_refuse,
+    printed,
+)
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.config import properties
-from rocketbroker.config.keyed import text_of
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.config.paths import resolved
 from rocketbroker.files.disk import Disk
@@ -58,16 +63,6 @@ def settings_of(options: Options) -> NamesrvSettings:
     # A change of it must not take the place of a symbolic link.
     path = os.path.realpath(resolved(path))
     return NamesrvSettings.from_properties(properties.read(path), path)
-
-
-def printed(settings: NamesrvSettings) -> str:
-    """The settings as C{-p} prints them: name server, server, client."""
-    lines = []
-    for part in settings.parts():
-        for key, name in part.keys().items():
-            value = getattr(part, name)
-            lines.append(f"{key}={'' if value is None else text_of(value)}\n")
-    return "".join(lines)
 
 
 @final
@@ -178,7 +173,7 @@ def makeService(options: Options) -> NameServerService:
 
     settings = settings_of(options)
     if options["printConfigItem"]:
-        print(printed(settings), end="")
+        print(printed(settings.parts()), end="")
         raise SystemExit(0)
     log = options.open_log()
     process = ServerProcess(reactor, log)

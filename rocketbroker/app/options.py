@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeVar
 
 import attrs
@@ -20,7 +20,7 @@ from twisted.python import usage
 
 from rocketbroker.app.logs import KEEP_FILES, ROTATE_BYTES, Log, LogOptions
 from rocketbroker.config.effects import ignored
-from rocketbroker.config.keyed import KeyedOptions
+from rocketbroker.config.keyed import KeyedOptions, did_you_mean, text_of
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
 from rocketbroker.config.running import running_only
@@ -64,6 +64,22 @@ def kept_changes(path: str, classes: Iterable[type[KeyedOptions]]) -> dict[str, 
     return running_only(read(path), classes) if os.path.exists(path) else {}
 
 
+def printed(parts: Iterable[KeyedOptions], only: Collection[str] = ()) -> str:
+    """The settings in force as C{-p} and C{-m} print them, each key once.
+
+    @param parts: all options; of a key that two have, what the later one says counts.
+    @param only: the keys to print; none: all.
+    """
+    values: dict[str, object] = {}
+    for part in parts:
+        values.update((key, getattr(part, name)) for key, name in part.keys().items())
+    return "".join(
+        f"{key}={'' if value is None else text_of(value)}\n"
+        for key, value in values.items()
+        if not only or key in only
+    )
+
+
 def log_ignored(
     log: Logger,
     unknown: Iterable[str],
@@ -76,8 +92,14 @@ def log_ignored(
     @param given: the keys that were set.
     @param parts: the options that they set.
     """
+    parts = tuple(parts)
+    known = [key for part in parts for key in part.keys()]  # noqa: SIM118
     for key in unknown:
-        log.warn("The setting {key} is not known here.", key=key)
+        log.warn(
+            "The setting {key} is not known here.{hint}",
+            key=key,
+            hint=did_you_mean(key, known),
+        )
     keys = ignored(given, parts)
     if keys:
         log.warn(

@@ -79,6 +79,13 @@ class BrokerSettings:
         """The options classes' objects."""
         return (self.broker, self.server, self.client, self.store)
 
+    @property
+    def has_name_servers(self) -> bool:
+        """Whether name servers are named, or a page that names them."""
+        return bool(self.name_servers) or (
+            self.broker.fetch_namesrv_addr_by_address_server
+        )
+
     def changes_path(self) -> str:
         """The file that keeps what requests change."""
         return self.broker.broker_config_path or changes_path(

@@ -34,6 +34,9 @@ PORT: Final = (0, 65535)
 #: At least one, as a Java int.
 POSITIVE: Final = (1, INT[1])
 
+#: How much of two keys has to be the same for one to be meant by the other.
+SIMILAR: Final = 0.75
+
 #: How metrics may leave a server.
 EXPORTERS: Final = ("DISABLE", "OTLP_GRPC", "PROM", "LOG")
 
@@ -193,6 +196,21 @@ class KeyedOptions:
             for key, name in self.keys().items()
             if (value := getattr(self, name)) is not None
         }
+
+
+def did_you_mean(key: str, known: Iterable[str]) -> str:
+    """What follows a sentence about a key that is not known: a blank and a question, or
+    nothing if no key is like it.
+
+    @param known: the keys that are known.
+    """
+    # Most starts need none of it.
+    from difflib import get_close_matches
+
+    # Each with what it is compared by: nobody remembers which letters are capitals.
+    found = {each.lower(): each for each in known}
+    close = get_close_matches(key.lower(), found, 1, SIMILAR)
+    return f" Did you mean {found[close[0]]}?" if close else ""
 
 
 def unknown(

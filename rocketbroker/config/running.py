@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rocketbroker.config.keyed import KeyedOptions
+from rocketbroker.config.keyed import KeyedOptions, did_you_mean
 from rocketbroker.config.unsupported import Unsupported, check_supported
 from rocketbroker.errors import ConfigurationError, NoPermission, SystemFailure
 
@@ -71,6 +71,7 @@ def check_change(
         if key not in known:
             raise NoPermission(
                 f"Can not update config {key[:MAX_VALUE]}: it is not known here."
+                + did_you_mean(key[:MAX_VALUE], known)
             )
 
 

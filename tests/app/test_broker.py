@@ -10,13 +10,15 @@ from twisted.logger import Logger, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.broker import (
+    IMPORTANT,
     Options,
     log_recovery,
+    log_settings,
     makeService,
-    printed,
     settings_of,
     workers_of,
 )
+from rocketbroker.app.options import printed
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.remoting.turns import Turns
@@ -43,6 +45,14 @@ class RecoveryLinesTests(SynchronousTestCase):
                 "info: Opened the store /store after a clean stop in 0.123 s: 3 "
                 "messages were read, the log ends at 500, 0 bytes were cut off."
             ],
+        )
+
+    def test_newStore(self) -> None:
+        """Of a store without messages there was no stop to speak of."""
+        outcome = RecoveryOutcome(clean=True, trust=Trust.NONE)
+        self.assertEqual(
+            self.lines(outcome),
+            ["info: Opened the store /store in 0.0 s: it has no messages yet."],
         )
 
     def test_crash(self) -> None:
@@ -98,6 +108,29 @@ class SettingsTests(SynchronousTestCase):
         with self.assertRaises(ConfigurationError):
             self.settings("-n", "nonsense")
 
+    def logged(self, *args: str) -> list[str]:
+        """What is logged of the settings of a command line."""
+        with capturedLogs() as events:
+            log_settings(Logger(), self.settings(*args))
+        return [f"{event['log_level'].name}: {formatEvent(event)}" for event in events]
+
+    def test_missingNameServersAreWarnedOf(self) -> None:
+        """Once at the start; not where a page is asked for them."""
+        asked = self.file("fetchNamesrvAddrByAddressServer=true\n")
+        for args, count in ((), 1), (("-n", "a:1"), 0), (("-c", asked), 0):
+            lines = "\n".join(self.logged(*args))
+            self.assertEqual(lines.count("warn: No name server is configured"), count)
+
+    def test_roleIsSaid(self) -> None:
+        """The start says whether this is a master, of which name and cluster."""
+        path = self.file("brokerName=b\nbrokerRole=SLAVE\nbrokerId=2\n")
+        self.assertIn(
+            "info: This is a slave (SLAVE): b of the cluster DefaultCluster, brokerId "
+            "2.",
+            self.logged("-c", path),
+        )
+        self.assertIn("info: This is a master (ASYNC_MASTER): ", str(self.logged()))
+
     def test_advertise(self) -> None:
         """The flag wins over the file; it must be an address or a name."""
         path = self.file("brokerIP1=10.0.0.1")
@@ -138,16 +171,22 @@ class SettingsTests(SynchronousTestCase):
         )
 
     def test_printed(self) -> None:
-        """-p prints all settings but the identity, -m the important ones."""
-        lines = printed(self.settings("-n", "a:1"), important=False).splitlines()
-        self.assertIn("namesrvAddr=a:1", lines)
-        self.assertIn("flushDiskType=ASYNC_FLUSH", lines)
-        self.assertIn("haMasterAddress=", lines)
-        self.assertFalse([line for line in lines if line.startswith("brokerName=")])
-        important = printed(self.settings("-n", "a:1"), important=True).splitlines()
+        """-p prints all settings in force, each once, -m the important ones."""
+        parts = self.settings("-n", "a:1").parts()
+        lines = printed(parts).splitlines()
+        self.assertEqual(len(lines), len({line.partition("=")[0] for line in lines}))
+        for line in (
+            "namesrvAddr=a:1",
+            "flushDiskType=ASYNC_FLUSH",
+            "haMasterAddress=",
+            "brokerClusterName=DefaultCluster",
+            "listenPort=10911",
+        ):
+            self.assertIn(line, lines)
+        important = printed(parts, IMPORTANT).splitlines()
         self.assertIn("namesrvAddr=a:1", important)
         self.assertIn("listenPort=10911", important)
-        self.assertLess(len(important), 20)
+        self.assertEqual(len(important), len(IMPORTANT))
 
     def test_printAndExit(self) -> None:
         """Printing ends the program before anything is opened, with status 0."""

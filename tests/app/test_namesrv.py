@@ -11,10 +11,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.namesrv import (
     Options,
     makeService,
-    printed,
     settings_of,
     steady_ms,
 )
+from rocketbroker.app.options import printed
 from rocketbroker.config.properties import parse
 
 
@@ -66,7 +66,8 @@ class CommandLineTests(SynchronousTestCase):
         with redirect_stdout(out), self.assertRaises(SystemExit) as caught:
             makeService(self.options("-p", "-c", path))
         self.assertEqual(caught.exception.code, 0)
-        self.assertEqual(out.getvalue(), printed(settings_of(self.options("-c", path))))
+        parts = settings_of(self.options("-c", path)).parts()
+        self.assertEqual(out.getvalue(), printed(parts))
         shown = parse(out.getvalue())
         self.assertEqual(shown["listenPort"], "19876")
         self.assertEqual(shown["needWaitForService"], "false")

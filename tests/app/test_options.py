@@ -20,8 +20,10 @@ from rocketbroker.app.options import (
     kept_changes,
     log_ignored,
     or_refuse,
+    printed,
 )
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 
 
@@ -39,17 +41,36 @@ class IgnoredTests(SynchronousTestCase):
         log = Logger(observer=observe)
         options = BrokerOptions(append_ack_async=True, transfer_msg_by_heap=False)
         keys = ["transferMsgByHeap", "appendAckAsync", "regionId"]
-        log_ignored(log, ["color"], keys, [options])
+        log_ignored(log, ["color", "autocreateTopicEnabel"], keys, [options])
         self.assertEqual(
             lines,
             [
                 "The setting color is not known here.",
+                "The setting autocreateTopicEnabel is not known here. Did you mean "
+                "autoCreateTopicEnable?",
                 "These settings have no effect here: appendAckAsync, "
                 "transferMsgByHeap (docs/settings.rst).",
             ],
         )
         log_ignored(log, [], ["regionId"], [options])
-        self.assertEqual(len(lines), 2)
+        self.assertEqual(len(lines), 3)
+
+
+class PrintedTests(SynchronousTestCase):
+    """L{printed}."""
+
+    def test_eachKeyOnce(self) -> None:
+        """Of two options with one key the later one's value is in force."""
+        parts = (BrokerOptions(), RemotingServerOptions(listen_port=10911))
+        lines = printed(parts).splitlines()
+        self.assertIn("listenPort=10911", lines)
+        keys = [line.partition("=")[0] for line in lines]
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertIn("controllerAddr=", lines)
+
+    def test_onlySome(self) -> None:
+        """Some keys can be picked."""
+        self.assertEqual(printed([BrokerOptions()], {"traceOn", "x"}), "traceOn=true\n")
 
 
 class KeptTests(SynchronousTestCase):

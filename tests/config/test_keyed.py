@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.config.keyed import KeyedOptions, key_of, unknown
+from rocketbroker.config.keyed import KeyedOptions, did_you_mean, key_of, unknown
 from rocketbroker.errors import ConfigurationError
 
 
@@ -150,6 +150,18 @@ class BindingTests(SynchronousTestCase):
         self.assertEqual(options.changed({"path": "/y"}).small, 2)
         self.assertEqual(options.changed({"path": "/y"}).path, "/y")
         self.assertIs(options.changed({"other": "1"}), options)
+
+    def test_didYouMean(self) -> None:
+        """A key that is not known may be like one that is."""
+        known = ["mappedFileSizeCommitLog", "brokerIP1", "listenPort"]
+        for key, meant in (
+            ("mapedFileSizeCommitLog", "mappedFileSizeCommitLog"),
+            ("MAPPEDFILESIZECOMMITLOG", "mappedFileSizeCommitLog"),
+            ("brokerIp", "brokerIP1"),
+        ):
+            self.assertEqual(did_you_mean(key, known), f" Did you mean {meant}?")
+        for key in ("color", "", "storeType"):
+            self.assertEqual(did_you_mean(key, known), "")
 
     def test_asProperties(self) -> None:
         """All values are printed as RocketMQ prints them, nulls left out."""

@@ -62,10 +62,13 @@ class ChangeTests(SynchronousTestCase):
     def test_unknown(self) -> None:
         """An unknown key is refused by name; so is one that only the file has."""
         self.settings = self.make(color="blue")
-        for key in ("color", "brokerPermision"):
+        for key, hint in (
+            ("color", ""),
+            ("brokerPermision", " Did you mean brokerPermission?"),
+        ):
             self.assertEqual(
                 self.refusal(**{key: "4"}),
-                (16, f"Can not update config {key}: it is not known here."),
+                (16, f"Can not update config {key}: it is not known here.{hint}"),
             )
 
     def test_withoutEffect(self) -> None:
