@@ -61,6 +61,9 @@ from rocketbroker.store.retention.cleaner import local_hour
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
 
+#: Why no client finds a broker that works alone.
+NO_NAME_SERVER: Final = "No name server is configured (namesrvAddr)."
+
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0
 
@@ -329,7 +332,8 @@ class Broker(Parts):
             behind = self.slave_progress.not_ready()
             if behind is not None:
                 return behind
-        return self.store.refusal()
+        alone = None if self.name_servers.is_needed() else NO_NAME_SERVER
+        return self.store.refusal() or alone
 
     def stop(self) -> Deferred[None]:
         """Stop: see the head of this module; fires when all is on the disk."""

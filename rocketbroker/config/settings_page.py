@@ -49,7 +49,15 @@ a line of its own; behind a value it would be part of the value.
 
 A value that does not fit ends the start with one sentence and exit status 1. A key that
 is not known, and a setting without effect that is not at its default, is named in the
-log at the start. ``twistd rocketbroker -p`` prints all settings as they are in force.
+log at the start. ``twistd rocketbroker -p`` and ``twistd namesrv -p`` print all
+settings as they are in force, each key once; ``twistd rocketbroker -m`` prints those
+that RocketMQ's ``mqbroker -m`` has chosen.
+
+A path may be relative: it begins in the directory in which the server was started, as
+with RocketMQ, and not in that of the settings file; twistd's ``--rundir`` does not
+change that. ``~`` at its begin, and ``${user.home}``, are the home directory; RocketMQ
+takes these two as they stand, and makes directories of that name. The same goes for
+``-c``, ``--log-file`` and twistd's ``--logfile``.
 
 ``mqadmin updateBrokerConfig`` changes the settings that say ``yes`` under `While
 running`, at once and for all parts; others are refused, because they need a restart.

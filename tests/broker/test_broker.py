@@ -52,11 +52,15 @@ class BrokerTests(WeekCase):
         )
 
     def test_alone(self) -> None:
-        """A broker without name servers is ready at once."""
+        """A broker without name servers serves at once, but no client finds it."""
         with capturedLogs() as events:
-            self.running(namesrvAddr="")
+            broker = self.running(namesrvAddr="")
         (line,) = [event["log_format"].format(**event) for event in events]
         self.assertTrue(line.endswith("serializeType=JSON"), line)
+        self.assertEqual(
+            broker.not_ready(), "No name server is configured (namesrvAddr)."
+        )
+        self.assertIsNone(broker.unhealthy())
 
     def test_unreachable(self) -> None:
         """Name servers that are not there do not keep it from working."""

@@ -1,4 +1,4 @@
-"""The sample settings in etc/."""
+"""The sample settings in etc/, and the units that use them."""
 
 from __future__ import annotations
 
@@ -8,52 +8,69 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.keyed import KeyedOptions
-from rocketbroker.config.namesrv import NamesrvSettings
+from rocketbroker.config.namesrv import NAMESRV_PORT, NamesrvSettings
 from rocketbroker.config.properties import parse, read
 
-ETC = Path(__file__).resolve().parent.parent.parent / "etc"
+ROOT = Path(__file__).resolve().parent.parent.parent
+ETC = ROOT / "etc"
 
-#: Values that stand for what depends on the machine.
-EXAMPLES = ("(", "/var/lib/")
+
+def commented(name: str) -> dict[str, str]:
+    """The settings in the lines of a sample that are commented out."""
+    text = (ETC / name).read_text("ascii")
+    return parse("\n".join(re.findall(r"^#[ ]*(\w+=.*)$", text, re.M)))
 
 
 class SampleTests(SynchronousTestCase):
-    """What the samples say is true."""
+    """What the samples say is true, and they work as they stand."""
 
     def check(
-        self, name: str, unknown: dict[str, str], parts: list[KeyedOptions]
+        self,
+        name: str,
+        settings: type[BrokerSettings] | type[NamesrvSettings],
+        active: dict[str, str],
     ) -> None:
-        """Each key that is commented out is known, and shows its default."""
-        self.assertEqual(unknown, {})
-        defaults: dict[str, str] = {}
-        for part in parts:
-            defaults = {**part.as_properties(), **defaults}
-        text = (ETC / name).read_text("ascii")
-        shown = parse("\n".join(re.findall(r"^#(\w+=.*)$", text, re.M)))
+        """Each key that is commented out is known, and shows its default.
+
+        @param active: the settings of the other lines.
+        """
+        given, shown = read(str(ETC / name)), commented(name)
+        self.assertEqual(given, active)
+        self.assertEqual(set(given) & set(shown), set())
         self.assertGreater(len(shown), 10)
-        for key, value in shown.items():
-            if not value.startswith(EXAMPLES) and key != "namesrvAddr":
-                self.assertEqual(value, defaults[key], key)
-            elif key != "namesrvAddr":
-                self.assertIn(key, defaults)
+        standard = settings.from_properties({}).as_properties()
+        same = settings.from_properties(shown)
+        self.assertEqual(same.unknown, {})
+        values = same.as_properties()
+        for key in shown:
+            self.assertEqual(values[key], standard[key], key)
 
     def test_namesrv(self) -> None:
         """The name server's."""
-        settings = NamesrvSettings.from_properties(
-            read(str(ETC / "namesrv.properties"))
-        )
-        self.check(
-            "namesrv.properties",
-            dict(settings.unknown),
-            [settings.options, settings.server],
-        )
+        self.check("namesrv.properties", NamesrvSettings, {})
 
     def test_broker(self) -> None:
-        """The broker's."""
+        """The broker's registers with the name server's."""
+        address = f"127.0.0.1:{NAMESRV_PORT}"
+        self.check("broker.properties", BrokerSettings, {"namesrvAddr": address})
         settings = BrokerSettings.from_properties(read(str(ETC / "broker.properties")))
-        self.check(
-            "broker.properties",
-            dict(settings.unknown),
-            [settings.server, settings.broker, settings.store],
-        )
+        self.assertTrue(settings.has_name_servers)
+
+    def test_unitsUseTheSamples(self) -> None:
+        """What a unit reads is a sample, and the page says how it gets there."""
+        page = (ROOT / "docs" / "operations.rst").read_text("utf-8")
+        for unit, server, name in (
+            ("rocketbroker", "rocketbroker", "broker.properties"),
+            ("rocketbroker-namesrv", "namesrv", "namesrv.properties"),
+        ):
+            text = (ETC / "systemd" / f"{unit}.service").read_text("utf-8")
+            self.assertIn(f" {server} -c /etc/rocketbroker/{name}\n", text)
+            self.assertIn(f"etc/{name}", page)
+
+    def test_readmeUsesTheSamples(self) -> None:
+        """A command that names a settings file can be entered in a checkout."""
+        text = (ROOT / "README.rst").read_text("utf-8")
+        named = re.findall(r"twistd .*-c (\S+)", text)
+        self.assertGreater(len(named), 1)
+        for path in named:
+            self.assertTrue((ROOT / path).is_file(), path)

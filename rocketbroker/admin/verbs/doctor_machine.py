@@ -19,6 +19,7 @@ from rocketbroker.admin.verbs.finding import OK, PROBLEM, WARNING, Finding
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.effects import ignored
+from rocketbroker.config.keyed import did_you_mean
 from rocketbroker.errors import ConfigurationError
 
 #: With fewer descriptors a few hundred clients are too many.
@@ -34,8 +35,10 @@ def of_machine(path: str) -> Iterator[Finding]:
         yield Finding(PROBLEM, path, str(error))
         return
     yield Finding(OK, path, f"{len(given)} settings")
+    known = [key for part in settings.parts() for key in part.keys()]  # noqa: SIM118
     for key in sorted(settings.unknown):
-        yield Finding(WARNING, path, f"{key} is not known: is it misspelt?")
+        hint = did_you_mean(key, known) or " Is it misspelt?"
+        yield Finding(WARNING, path, f"{key} is not known.{hint}")
     without = ignored(settings.given, settings.parts())
     if without:
         yield Finding(WARNING, path, f"without effect here: {', '.join(without)}")
@@ -56,8 +59,10 @@ def of_told_address(settings: BrokerSettings) -> Iterator[Finding]:
         yield Finding(PROBLEM, "address", words)
     else:
         yield Finding(OK, "address", words)
-    if not settings.name_servers and not settings.address_server:
-        yield Finding(WARNING, "namesrvAddr", "no name server will know this broker")
+    if not settings.has_name_servers:
+        words = "no name server is configured, so no client will find this broker: "
+        words += "set it, as in namesrvAddr=127.0.0.1:9876"
+        yield Finding(PROBLEM, "namesrvAddr", words)
 
 
 def of_ports(settings: BrokerSettings) -> Iterator[Finding]:

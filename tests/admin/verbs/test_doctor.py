@@ -188,11 +188,25 @@ class MachineTests(VerbCase):
         self.assertIn("listenPort", found)
         found = self.check(
             "brokerIP1=127.0.0.1\nnamesrvAddr=10.0.0.1:9876\ncolour=blue\n"
+            "mapedFileSizeCommitLog=1\n"
             "bindAddress=127.0.0.1\n",
             status=1,
         )
-        self.assertIn("colour is not known", found)
+        self.assertIn("colour is not known. Is it misspelt?", found)
+        self.assertIn("Did you mean mappedFileSizeCommitLog?", found)
         self.assertIn("which only this machine reaches", found)
+
+    def test_withoutNameServer(self) -> None:
+        """Clients find a broker through a name server; the settings name one, or a
+        page that does."""
+        for text, status in (
+            ("", 1),
+            ("fetchNamesrvAddrByAddressServer=true\n", 0),
+            ("namesrvAddr=127.0.0.1:9876\n", 0),
+        ):
+            found = self.check(f"bindAddress=127.0.0.1\n{text}", status=status)
+            words = "no name server is configured, so no client will find this broker"
+            self.assertEqual(words in found, bool(status))
 
     def test_taken(self) -> None:
         """A port that is taken."""
@@ -200,5 +214,7 @@ class MachineTests(VerbCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            found = self.check(f"bindAddress=127.0.0.1\nlistenPort={port}\n")
+            found = self.check(
+                f"bindAddress=127.0.0.1\nlistenPort={port}\nnamesrvAddr=127.0.0.1:1\n"
+            )
         self.assertIn(f"{port}: Address already in use", found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.broker import NO_NAME_SERVER
 from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.roles import Role
 from rocketbroker.config.store import StoreOptions
@@ -173,7 +174,7 @@ class HealthTests(SynchronousTestCase):
         options = StoreOptions(broker_role="SYNC_MASTER", in_sync_replicas=2)
         (problem,) = rig.broker.ha_status.problems(options)
         self.assertIn("Sends wait for 2 copies (inSyncReplicas), and only 1", problem)
-        self.assertIsNone(rig.broker.not_ready())
+        self.assertEqual(rig.broker.not_ready(), NO_NAME_SERVER)
         rig.replicas.report(0)
         self.assertEqual(rig.broker.ha_status.problems(options), [])
 
@@ -222,7 +223,7 @@ class HealthTests(SynchronousTestCase):
         rig.link.follow("10.0.0.9:10912")
         self.assertEqual(broker.problems(), [])
         self.assertIn("has not heard yet", broker.standing()[0])
-        self.assertIsNone(broker.not_ready())
+        self.assertEqual(broker.not_ready(), NO_NAME_SERVER)
         rig.link.problem = "Nobody listens there."
         broker.metadata_sync.tables[0].problem = "No topics came."
         self.assertEqual(
