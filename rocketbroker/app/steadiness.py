@@ -61,8 +61,8 @@ def call_hubs(reactor: Any) -> None:
     """
     names = "_poller", "_selectables", "_doReadOrWrite"
     poller, readers, call = (getattr(reactor, name, None) for name in names)
-    if poller is None or readers is None or call is None:
-        return  # not one with an epoll
+    if not hasattr(poller, "fileno") or readers is None or call is None:
+        return  # not one with an epoll, which alone is a descriptor itself
     call_other: Callable[..., object] = callWithLogger
 
     def iterate(timeout: float | None) -> None:

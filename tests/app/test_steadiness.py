@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from select import POLLIN, POLLOUT
+from select import POLLIN, POLLOUT, poll
 from typing import Any
 
 from twisted.internet.abstract import FileDescriptor
@@ -119,7 +119,11 @@ class Polled:
         self.called: list[tuple[object, int, int]] = []
         self.doIteration: Any = None
         self._selectables = readers
-        self._poller = self
+        self._poller: Any = self
+
+    def fileno(self) -> int:
+        """See C{select.epoll.fileno}."""
+        return 2
 
     def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
         """See C{select.epoll.poll}."""
@@ -162,3 +166,10 @@ class CallHubsTests(SynchronousTestCase):
         reactor = Rounds()
         call_hubs(reactor)
         self.assertFalse(hasattr(reactor, "doIteration"))
+
+    def test_poll(self) -> None:
+        """One with the older C{poll}, whose call takes other parameters, stays, too."""
+        self.reactor.doIteration = None
+        self.reactor._poller = poll()
+        call_hubs(self.reactor)
+        self.assertIsNone(self.reactor.doIteration)
