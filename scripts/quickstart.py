@@ -11,7 +11,13 @@ Nothing is left running, and nothing but the environment is left behind, unless 
 says so. Standard library only, until it runs inside the environment.
 """
 
-from __future__ import annotations
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  # whoever starts it may have an older one
+    sys.exit(
+        f"{sys.argv[0]} needs Python 3.11 or newer; this one, {sys.executable}, is "
+        f"{sys.version.split()[0]}. With python3.11 or a later one it works."
+    )
 
 import argparse
 import contextlib
@@ -21,7 +27,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -152,7 +157,7 @@ def ready(process: subprocess.Popen[bytes], log: Path) -> str:
 class Bar:
     """A progress bar with rate and time left."""
 
-    def __init__(self, console: Console, label: str, total: int) -> None:
+    def __init__(self, console: "Console", label: str, total: int) -> None:
         from rich import progress
 
         self._progress = progress.Progress(
@@ -167,7 +172,7 @@ class Bar:
         self._task = self._progress.add_task(label, total=total, rate="")
         self._began = time.monotonic()
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> "Bar":
         self._progress.start()
         return self
 
@@ -181,7 +186,7 @@ class Bar:
         self._progress.update(self._task, completed=count, rate=rate)
 
 
-def send(names: str, total: int, console: Console) -> Stage:
+def send(names: str, total: int, console: "Console") -> Stage:
     """Create the topic and let all producers send."""
     from rocketbroker.blocking.client import Client
     from rocketbroker.blocking.settings import Settings
@@ -264,7 +269,7 @@ class Checked:
         self.size += len(body)
 
 
-def receive(names: str, total: int, console: Console) -> tuple[Stage, Checked]:
+def receive(names: str, total: int, console: "Console") -> tuple[Stage, Checked]:
     """Receive all messages with a consumer."""
     from rocketbroker.blocking.client import Client
     from rocketbroker.blocking.consumer import Consumer
@@ -272,10 +277,8 @@ def receive(names: str, total: int, console: Console) -> tuple[Stage, Checked]:
 
     checked = Checked(total)
     began = moved = time.monotonic()
-    with (
-        Client(Settings(names)) as client,
-        Bar(console, "receiving", total) as progress,
-    ):
+    bar = Bar(console, "receiving", total)
+    with Client(Settings(names)) as client, bar as progress:
         consumer = Consumer(client, "quickstart-consumer", TOPIC)
         while len(checked.places) < total:
             for one in consumer.poll():
@@ -304,7 +307,7 @@ def export(names: str, total: int, folder: Path) -> Stage:
     return Stage("exported", total, size, seconds)
 
 
-def read_back(total: int, folder: Path, console: Console) -> tuple[Stage, Checked]:
+def read_back(total: int, folder: Path, console: "Console") -> tuple[Stage, Checked]:
     """Read the Parquet files and compare each message."""
     import pyarrow.parquet as pq
 
@@ -330,7 +333,7 @@ def read_back(total: int, folder: Path, console: Console) -> tuple[Stage, Checke
     return Stage("compared", total, checked.size, seconds), checked
 
 
-def summary(stages: list[Stage], console: Console) -> None:
+def summary(stages: list[Stage], console: "Console") -> None:
     """Print the table."""
     from rich.table import Table
 

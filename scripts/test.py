@@ -21,14 +21,19 @@ ended; until then it is in _trial_temp-NAME.log. The environment is .env in the
 checkout. The last line is `N passed, N failed, N skipped`. Standard library only.
 """
 
-from __future__ import annotations
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  # whoever starts it may have an older one
+    sys.exit(
+        f"{sys.argv[0]} needs Python 3.11 or newer; this one, {sys.executable}, is "
+        f"{sys.version.split()[0]}. With python3.11 or a later one it works."
+    )
 
 import argparse
 import hashlib
 import os
 import re
 import subprocess
-import sys
 import time
 import venv
 from collections import Counter
@@ -195,10 +200,12 @@ class Outcome:
             if line.startswith("====="):
                 # What follows tells the failures again.
                 name = ""
-            if timed := re.match(r"\(([\d.]+) secs\)$", line):
+            timed = re.match(r"\(([\d.]+) secs\)$", line)
+            if timed:
                 self.tests.append((float(timed[1]), name))
                 continue
-            if begun := re.match(r"(tests(?:\.\w+)+) \.\.\. ", line):
+            begun = re.match(r"(tests(?:\.\w+)+) \.\.\. ", line)
+            if begun:
                 # What the test prints may stand between its name and its outcome.
                 name = begun[1]
             if name and line.endswith(("[FAILURE]", "[ERROR]")):
@@ -274,7 +281,8 @@ def list_tests(names: list[str]) -> None:
 
     for test in each(TestLoader().loadByNames(names, recurse=True)):
         part = test.id()
-        if found := re.match(r"(tests[.\w]*?)\.test_\w+\.[A-Z]\w*", part):
+        found = re.match(r"(tests[.\w]*?)\.test_\w+\.[A-Z]\w*", part)
+        if found:
             whole = found[0] if found[1] == "tests.integration" else found[1]
             part = getattr(test, "part", whole)
         print(part, test.id())

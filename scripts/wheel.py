@@ -13,14 +13,19 @@ that its codec is compiled. Then the wheel is put into DIR (dist in the checkout
 Standard library only.
 """
 
-from __future__ import annotations
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  # whoever starts it may have an older one
+    sys.exit(
+        f"{sys.argv[0]} needs Python 3.11 or newer; this one, {sys.executable}, is "
+        f"{sys.version.split()[0]}. With python3.11 or a later one it works."
+    )
 
 import argparse
 import contextlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import venv

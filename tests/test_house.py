@@ -101,6 +101,21 @@ class HouseTests(SynchronousTestCase):
                 wrong.append(f"{name(path)}: annotations are not postponed")
         self.assertEqual(wrong, [])
 
+    def test_scriptsForUsersSayWhichPythonTheyNeed(self) -> None:
+        """Those that a user starts with the Python of the system can be read by an
+        older one, and the first that they do is to refuse it."""
+        settings = configparser.ConfigParser()
+        settings.read(ROOT / "setup.cfg", "utf-8")
+        least = settings["options"]["python_requires"].removeprefix(">=").split(".")
+        check = f"sys.version_info < ({', '.join(least)})"
+        for script in ("quickstart", "test", "wheel"):
+            text = (ROOT / "scripts" / f"{script}.py").read_text("utf-8")
+            # What this does not refuse: postponed annotations, which came with 3.7.
+            _, _, first, *_ = ast.parse(text, feature_version=(3, 6)).body
+            assert isinstance(first, ast.If), script
+            self.assertEqual(ast.unparse(first.test), check)
+            self.assertNotIn("from __future__", text)
+
     def test_names(self) -> None:
         """No module or class has a name that could mean anything."""
         wrong = []

@@ -61,7 +61,9 @@ def call_hubs(reactor: Any) -> None:
     """
     names = "_poller", "_selectables", "_doReadOrWrite"
     poller, readers, call = (getattr(reactor, name, None) for name in names)
-    if not hasattr(poller, "fileno") or readers is None or call is None:
+    if poller is None or readers is None or call is None:
+        return  # not one with a poller
+    if not hasattr(poller, "fileno"):
         return  # not one with an epoll, which alone is a descriptor itself
     call_other: Callable[..., object] = callWithLogger
 
