@@ -27,6 +27,7 @@ C{docs/facts/store.md} 17.1.
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -72,6 +73,28 @@ def describe_refusal(files: IFiles, folder: str, text: str, error: OSError) -> s
     except OSError:
         return sentence
     return f"{sentence}; {readable_size(usable)} of {readable_size(total)} are free"
+
+
+def describe_need(files: IFiles, folder: str, size: int) -> str:
+    """What follows a sentence about a log that found no room when it was to begin: a
+    blank, how much it needs, and what to do; nothing if the disk has as much.
+
+    @param folder: the log's.
+    @param size: how much it needs.
+    """
+    while not files.exists(folder):
+        folder = os.path.dirname(folder)
+    try:
+        usable = files.usage(folder)[1]
+    except OSError:
+        return ""
+    if usable >= size:
+        return ""
+    return (
+        f" The log begins with {readable_size(size)}, and the disk of {folder} has "
+        f"{readable_size(usable)} free. Make room, or set a smaller "
+        "mappedFileSizeCommitLog: 1048576 is enough to try things."
+    )
 
 
 @final

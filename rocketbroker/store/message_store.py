@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
@@ -25,10 +26,11 @@ from rocketbroker.files.reasons import reason
 from rocketbroker.store.append_lock import MAX_WAIT_SECONDS, held
 from rocketbroker.store.assembly import Assembly, physical_memory
 from rocketbroker.store.commitlog.raw_log import RawLog
+from rocketbroker.store.commitlog.segment import ALLOCATION
 from rocketbroker.store.consumequeue.extension import BitMaps
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import CorruptionLog
-from rocketbroker.store.disk_usage import DiskUsage
+from rocketbroker.store.disk_usage import NO_ROOM, DiskUsage, describe_need
 from rocketbroker.store.flush_threshold import NEVER_DUE
 from rocketbroker.store.interfaces import (
     SERVICE_NOT_AVAILABLE,
@@ -148,10 +150,18 @@ class Store:
             self._store_lock.release()
             raise StoreError(
                 f"The store {self._root} cannot be used: {reason(error)}."
+                + (self._need() if error.errno in NO_ROOM else "")
             ) from error
         except StoreError:
             self._store_lock.release()
             raise
+
+    def _need(self) -> str:
+        """How much room a new log needs, if it is more than there is."""
+        options = self._options
+        log = options.store_path_commit_log or os.path.join(self._root, "commitlog")
+        size = min(ALLOCATION, options.mapped_file_size_commit_log)
+        return describe_need(self._files, log.split(",")[0], size)
 
     def _open(self) -> None:
         parts = Assembly(

@@ -147,11 +147,22 @@ class LifeTests(SynchronousTestCase):
         opened(disk).close()
 
     def test_whileOpening(self) -> None:
-        """A store that cannot be opened says why in one sentence, and unlocks."""
+        """A store that cannot be opened says why, and with which setting it needs less;
+        and unlocks."""
         disk = MemoryDisk(capacity=8192)
         error = self.assertRaises(StoreError, make(disk).open)
         self.assertEqual(
-            str(error), "The store /store cannot be used: No space left on device."
+            str(error),
+            "The store /store cannot be used: No space left on device. The log begins "
+            "with 64.0 KiB, and the disk of /store/commitlog has 8.0 KiB free. Make "
+            "room, or set a smaller mappedFileSizeCommitLog: 1048576 is enough to try "
+            "things.",
+        )
+        disk.fail("open", errno.EDQUOT)
+        disk.capacity = 1 << 30
+        error = self.assertRaises(StoreError, make(disk).open)
+        self.assertEqual(
+            str(error), "The store /store cannot be used: Disk quota exceeded."
         )
         disk.capacity = None
         opened(disk)
