@@ -17,6 +17,7 @@ The only package that imports the reactor.
   - L{descriptors}: how many connections the process may have.
   - L{steadiness}: a reactor whose time only goes forward, and its threads.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
+  - L{windows}: where there are no servers.
   - L{command}: the C{rocketbroker} command; its verbs for a cluster are in
     L{rocketbroker.admin}.
   - L{storecommands}: its verbs for a store's directory; L{storeverify},

@@ -237,6 +237,13 @@ def main() -> None:
     except RocketbrokerError as error:
         print(f"rocketbroker: {error}", file=sys.stderr)
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        from rocketbroker.app.windows import POSIX_MODULES, SENTENCE
+
+        if error.name not in POSIX_MODULES:
+            raise
+        print(f"rocketbroker: {SENTENCE}", file=sys.stderr)
+        sys.exit(1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         print(f"rocketbroker: {where}{error.strerror}", file=sys.stderr)

@@ -12,11 +12,19 @@ import os
 import select
 import socket
 import time
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, final
 
 import attrs
 
 from rocketbroker.errors import ConfigurationError, ConnectionLost
+
+#: Events, as C{select.poll} has them where it is there.
+POLLIN: Final[int] = getattr(select, "POLLIN", 0x01)
+POLLOUT: Final[int] = getattr(select, "POLLOUT", 0x04)
+POLLERR: Final[int] = getattr(select, "POLLERR", 0x08)
+POLLHUP: Final[int] = getattr(select, "POLLHUP", 0x10)
+POLLNVAL: Final[int] = getattr(select, "POLLNVAL", 0x20)
 
 #: The most that one read takes; larger buffers cost more than the call saves.
 READ_SIZE: Final = 65536
@@ -137,19 +145,61 @@ class ThisMachine:
         return Identity(socket.inet_aton(address), os.getpid(), token)
 
 
+class Poll(Protocol):
+    """The part of what C{select.poll} makes that is used here."""
+
+    def register(self, connected: socket.socket, events: int, /) -> None:
+        """Wait for these events of a socket, too."""
+
+    def modify(self, connected: socket.socket, events: int, /) -> None:
+        """Wait for these instead."""
+
+    def poll(self, milliseconds: float, /) -> list[tuple[int, int]]:
+        """Wait for one of them; descriptors with their events."""
+
+
+@final
+class Selected:
+    """C{select.poll} of one socket, where there is none, as on Windows."""
+
+    def register(self, connected: socket.socket, events: int, /) -> None:
+        """See L{Poll.register}."""
+        self._socket, self._events = connected, events
+
+    modify = register
+
+    def poll(self, milliseconds: float, /) -> list[tuple[int, int]]:
+        """See L{Poll.poll}."""
+        watched = [self._socket]
+        asked = watched if self._events & POLLOUT else []
+        try:
+            found = select.select(watched, asked, (), milliseconds / 1000.0)
+        except (OSError, ValueError):  # another thread has closed it
+            return [(-1, POLLNVAL)]
+        readable, writable, _ = found
+        events = (POLLIN if readable else 0) | (POLLOUT if writable else 0)
+        return [(-1, events)] if events else []
+
+
+#: Makes what waits for a socket.
+POLL: Final[Callable[[], Poll]] = getattr(select, "poll", Selected)
+
+
 @final
 class TcpStream:
     """A L{Stream} on a socket that does not block."""
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(
+        self, connected: socket.socket, make_poll: Callable[[], Poll] = POLL
+    ) -> None:
         self._socket = connected
-        self._poll = select.poll()
-        self._mask = select.POLLIN
+        self._poll = make_poll()
+        self._mask = POLLIN
         self._poll.register(connected, self._mask)
 
     def wait(self, to_write: bool, seconds: float) -> Readiness:
         """See L{Stream.wait}."""
-        mask = select.POLLIN | select.POLLOUT if to_write else select.POLLIN
+        mask = POLLIN | POLLOUT if to_write else POLLIN
         if mask != self._mask:
             try:
                 self._poll.modify(self._socket, mask)
@@ -159,10 +209,8 @@ class TcpStream:
         events = 0
         for _, event in self._poll.poll(max(0.0, seconds) * 1000.0):
             events |= event
-        broken = events & (select.POLLERR | select.POLLHUP | select.POLLNVAL)
-        return Readiness(
-            bool(events & select.POLLIN or broken), bool(events & select.POLLOUT)
-        )
+        broken = events & (POLLERR | POLLHUP | POLLNVAL)
+        return Readiness(bool(events & POLLIN or broken), bool(events & POLLOUT))
 
     def receive(self) -> bytes | None:
         """See L{Stream.receive}."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 from struct import pack
@@ -46,6 +45,10 @@ def ipv4_addresses() -> list[str]:
 
     None where the system cannot be asked as Linux can.
     """
+    try:
+        import fcntl
+    except ImportError:  # as on Windows
+        return []
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.blocking.machine import (
+    Selected,
     Stream,
     TcpStream,
     ThisMachine,
@@ -126,6 +127,10 @@ class TcpStreamTests(StreamContract, SynchronousTestCase):
         mine, self.other = socket.socketpair()
         self.addCleanup(self.other.close)
         mine.setblocking(False)
+        return self.stream(mine)
+
+    def stream(self, mine: socket.socket) -> Stream:
+        """The stream on a socket."""
         return TcpStream(mine)
 
     def let_answer(self) -> None:
@@ -145,6 +150,20 @@ class TcpStreamTests(StreamContract, SynchronousTestCase):
             pass
         self.assertEqual(stream.wait(True, 0), (False, False))
         stream.close()
+
+    def test_closedWhileWaiting(self) -> None:
+        """Who waits for what another thread closes does not wait any more."""
+        stream = self.make()
+        stream.close()
+        self.assertTrue(stream.wait(False, 1).readable)
+
+
+class SelectedStreamTests(TcpStreamTests):
+    """The same where there is no C{poll}."""
+
+    def stream(self, mine: socket.socket) -> Stream:
+        """One that waits by C{select}."""
+        return TcpStream(mine, Selected)
 
 
 class MachineTests(SynchronousTestCase):

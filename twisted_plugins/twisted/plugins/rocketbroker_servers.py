@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import sys
+
 from twisted.application.service import ServiceMaker
+
+#: Where no server runs, its options say so.
+_IS_WINDOWS = sys.platform == "win32"
 
 broker = ServiceMaker(  # type: ignore[no-untyped-call]  # Twisted's has no types
     "rocketbroker",
-    "rocketbroker.app.broker",
+    "rocketbroker.app.windows" if _IS_WINDOWS else "rocketbroker.app.broker",
     "A message broker compatible with Apache RocketMQ.",
     "rocketbroker",
 )
 
 namesrv = ServiceMaker(  # type: ignore[no-untyped-call]  # likewise
     "rocketbroker name server",
-    "rocketbroker.app.namesrv",
+    "rocketbroker.app.windows" if _IS_WINDOWS else "rocketbroker.app.namesrv",
     "A name server compatible with Apache RocketMQ.",
     "namesrv",
 )
