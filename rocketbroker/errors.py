@@ -11,7 +11,14 @@ Codes: C{docs/facts/remoting.md} 19.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+#: The end of RocketMQ's remarks that its page of questions and answers treats. To one
+#: that does not have this, line break included, the Java client adds a link to that
+#: page itself, whatever the remark is about.
+FAQ: Final = (
+    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+)
 
 
 class RocketbrokerError(Exception):

@@ -12,7 +12,7 @@ from typing import Final, final
 
 import attrs
 
-from rocketbroker.errors import SystemFailure, TopicNotExist
+from rocketbroker.errors import FAQ, SystemFailure, TopicNotExist
 from rocketbroker.nameserver.keyvalues import ORDER_TOPIC_CONFIG, KeyValues
 from rocketbroker.nameserver.settings import RunningSettings
 from rocketbroker.remoting.interfaces import (
@@ -49,12 +49,8 @@ STANDARD_JSON_VERSION: Final = 401
 FEW_BROKERS: Final = 64
 FEW_TOPICS: Final = 1000
 
+
 #: The page that RocketMQ names to clients that ask for an unknown topic.
-_FAQ: Final = (
-    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-)
-
-
 @final
 @attrs.define(eq=False)
 class Routes:
@@ -119,7 +115,7 @@ class Routes:
             self.not_found += 1
             raise TopicNotExist(
                 "No topic route info in name server for the topic: "
-                f"{'null' if topic is None else topic}{_FAQ}"
+                f"{'null' if topic is None else topic}{FAQ}"
             )
         self.found += 1
         if options.order_message_enable:

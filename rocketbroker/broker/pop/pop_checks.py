@@ -21,6 +21,7 @@ from rocketbroker.broker.pull.pull_checks import MAX_ROUTES, PullChecks, PullCou
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
+    FAQ,
     InvalidParameter,
     NoPermission,
     SubscriptionGroupNotExist,
@@ -38,10 +39,6 @@ MAX_MESSAGES: Final = 32
 NO_KEY_VALUE_STORE: Final = (
     "popConsumerKVServiceEnable is set, and this broker keeps check points of POP in "
     "its log only: turn it off to pop messages"
-)
-
-_FAQ: Final = (
-    "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 )
 
 
@@ -170,13 +167,13 @@ class PopChecks:
             self._forbid()
         config = self._topics.config(topic)
         if config is None:
-            raise TopicNotExist(f"topic[{topic}] not exist, apply first please! {_FAQ}")
+            raise TopicNotExist(f"topic[{topic}] not exist, apply first please! {FAQ}")
         if not config.perm & READ:
             raise NoPermission(f"the topic[{topic}] peeking message is forbidden")
         group = self._groups.find(name)
         if group is None:
             raise SubscriptionGroupNotExist(
-                f"subscription group [{name}] does not exist, {_FAQ}"
+                f"subscription group [{name}] does not exist, {FAQ}"
             )
         if not group.consume_enable:
             raise NoPermission(f"subscription group no permission, {name}")

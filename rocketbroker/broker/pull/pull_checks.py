@@ -21,6 +21,7 @@ from rocketbroker.broker.pull.long_polling import MAX_KEPT_CHARACTERS
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
+    FAQ,
     FilterDataNotExist,
     FilterDataNotLatest,
     InvalidParameter,
@@ -66,10 +67,6 @@ ACTIVELY: Final = "CONSUME_ACTIVELY"
 
 #: Stands in the key of a route for "as the group is registered".
 _REGISTERED: Final = "\0registered"
-
-_FAQ: Final = (
-    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-)
 
 
 @final
@@ -265,14 +262,14 @@ class PullChecks:
         group = self._groups.find(name)
         if group is None:
             raise SubscriptionGroupNotExist(
-                f"subscription group [{name}] does not exist, {_FAQ}"
+                f"subscription group [{name}] does not exist, {FAQ}"
             )
         if not group.consume_enable:
             self._refusals.note(name, ANY_TOPIC, connection.peer)
             raise PullForbidden(2, f"subscription group no permission, {name}")
         config = self._topics.config(topic)
         if config is None:
-            raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{_FAQ}")
+            raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{FAQ}")
         if not config.perm & READ:
             self._refusals.note(name, topic, connection.peer)
             raise PullForbidden(3, f"the topic[{topic}] pulling message is forbidden")
@@ -336,7 +333,7 @@ class PullChecks:
         name, topic = route.group, route.topic
         online = self._consumers.group(name)
         if online is None:
-            raise SubscriptionNotExist(f"the consumer's group info not exist{_FAQ}")
+            raise SubscriptionNotExist(f"the consumer's group info not exist{FAQ}")
         if not group.consume_broadcast_enable and online.message_model == BROADCASTING:
             raise PullForbidden(
                 4, f"the consumer group[{name}] can not consume by broadcast way"
@@ -348,7 +345,7 @@ class PullChecks:
             )
         found = online.subscriptions.get(topic)
         if found is None:
-            raise SubscriptionNotExist(f"the consumer's subscription not exist{_FAQ}")
+            raise SubscriptionNotExist(f"the consumer's subscription not exist{FAQ}")
         is_newer = found.sub_version < fields.subVersion
         if not tags.is_tag_type(found.expression_type):
             if is_newer:
@@ -372,12 +369,10 @@ class PullChecks:
         if found is None:
             remark = "The broker's consumer filter data is not exist!"
             why = self._filters.no_room(route.topic, route.group)
-            raise FilterDataNotExist(remark + (f" {why}" if why else "") + _FAQ)
+            raise FilterDataNotExist(remark + (f" {why}" if why else ""))
         known, wanted = found
         if known.version < version:
-            raise FilterDataNotLatest(
-                f"the consumer's consumer filter data not latest{_FAQ}"
-            )
+            raise FilterDataNotLatest("the consumer's consumer filter data not latest")
         check_kind(self._options, kind)
         route.matches = wanted
 
@@ -414,7 +409,7 @@ class PullChecks:
         if not is_system_group(name):
             raise SubscriptionNotExist(
                 f"the consumer's group info not exist, or the pull consumer is "
-                f"rejected by server.{_FAQ}"
+                f"rejected by server.{FAQ}"
             )
 
 

@@ -53,6 +53,7 @@ from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
+    FAQ,
     NoPermission,
     SubscriptionGroupNotExist,
     SystemBusy,
@@ -103,10 +104,6 @@ STATUS_NAMES: Final = {
     OS_PAGE_CACHE_BUSY: "OS_PAGE_CACHE_BUSY",
     IN_SYNC_REPLICAS_NOT_ENOUGH: "IN_SYNC_REPLICAS_NOT_ENOUGH",
 }
-
-_FAQ: Final = (
-    "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-)
 
 
 @final
@@ -163,7 +160,7 @@ class SendBack:
         group = self._groups.find(header.group)
         if group is None:
             raise SubscriptionGroupNotExist(
-                f"subscription group not exist, {header.group} {_FAQ}"
+                f"subscription group not exist, {header.group} {FAQ}"
             )
         if not self._options.broker_permission & WRITE:
             raise NoPermission(

@@ -18,6 +18,7 @@ from rocketbroker.broker.metadata.topics import WRITE, TopicTable, has_batch_que
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
+    FAQ,
     InvalidParameter,
     MessageIllegal,
     NoPermission,
@@ -58,10 +59,6 @@ MULTI_TAG: Final = "MULTI_TAG"
 #: that are made by a send need.
 NOT_NEEDED: Final = frozenset(
     ("producerGroup", "defaultTopic", "defaultTopicQueueNums", "a", "c", "d")
-)
-
-_FAQ: Final = (
-    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 )
 
 #: Names on which the broker acts, or which it sets itself; a text that holds none of
@@ -158,7 +155,7 @@ class SendChecks:
                 topic, fields.c, fields.d, fields.k, exempt
             )
         if config is None:
-            raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{_FAQ}")
+            raise TopicNotExist(f"topic[{topic}] not exist, apply first please!{FAQ}")
         return config
 
     def _is_known_retry(self, topic: str) -> bool:
@@ -199,7 +196,7 @@ class SendChecks:
             group = names.group_of_retry_topic(fields.b)
             if self._groups.find(group) is None:
                 raise SubscriptionGroupNotExist(
-                    f"subscription group not exist, {group} {_FAQ}"
+                    f"subscription group not exist, {group} {FAQ}"
                 )
         stays = bool(fields.m and own.get("UNIQ_KEY")) and has_batch_queues(config)
         if stays and fields.f & COMPRESSED:

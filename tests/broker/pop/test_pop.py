@@ -9,6 +9,7 @@ from twisted.logger import capturedLogs
 
 from rocketbroker.broker.pop.pop import STEP_SOURCES
 from rocketbroker.errors import (
+    FAQ,
     InvalidParameter,
     NoPermission,
     ServiceNotAvailable,
@@ -209,9 +210,12 @@ class PopTests(PopCase):
 class CheckTests(PopCase):
     """What is refused."""
 
-    def refuses(self, error: type[Exception], **more: object) -> None:
-        """Such a pop is refused with that error."""
-        self.assertRaises(error, self.rig.begin, POP, self.ext(**more))
+    def refuses(self, error: type[Exception], **more: object) -> str:
+        """Such a pop is refused with that error.
+
+        @return: what it says.
+        """
+        return str(self.assertRaises(error, self.rig.begin, POP, self.ext(**more)))
 
     def test_late(self) -> None:
         """One whose time is over is not begun."""
@@ -222,11 +226,13 @@ class CheckTests(PopCase):
 
     def test_names(self) -> None:
         """Unknown topics and queues, and groups that may not be made."""
-        self.refuses(TopicNotExist, topic="X")
+        said = self.refuses(TopicNotExist, topic="X")
+        self.assertEqual(said, f"topic[X] not exist, apply first please! {FAQ}")
         self.refuses(InvalidParameter, queueId=1)
         self.refuses(InvalidParameter, maxMsgNums=33)
         self.rig.change(autoCreateSubscriptionGroup="false")
-        self.refuses(SubscriptionGroupNotExist, consumerGroup="H")
+        said = self.refuses(SubscriptionGroupNotExist, consumerGroup="H")
+        self.assertEqual(said, f"subscription group [H] does not exist, {FAQ}")
 
     def test_permissions(self) -> None:
         """Who may not read does not."""

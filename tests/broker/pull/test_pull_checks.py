@@ -305,7 +305,7 @@ class RegisteredTests(CheckCase):
         self.rig = self.make(enablePropertyFilter="true")
         self.register("TAGS =", kind="SQL92")
         remark = self.refused(FilterDataNotExist, sysFlag="0")
-        self.assertIn("The broker's consumer filter data is not exist!", remark)
+        self.assertEqual(remark, "The broker's consumer filter data is not exist!")
 
     def test_sqlNotLatest(self) -> None:
         """A filter that is older than the pull's subscription is refused."""
@@ -315,7 +315,7 @@ class RegisteredTests(CheckCase):
         data = ConsumerData(group_name="G", subscription_data_set=[newer])
         self.rig.consumers.register(self.rig.connection, "c", "JAVA", 479, data, False)
         remark = self.refused(FilterDataNotLatest, sysFlag="0", subVersion="6")
-        self.assertIn("consumer filter data not latest", remark)
+        self.assertEqual(remark, "the consumer's consumer filter data not latest")
 
     def test_separators(self) -> None:
         """One that makes no sense is refused like one that a pull brings."""

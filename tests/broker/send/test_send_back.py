@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.send.send_back import MAX_READ
 from rocketbroker.errors import (
+    FAQ,
     BrokerError,
     NoPermission,
     SubscriptionGroupNotExist,
@@ -207,7 +208,7 @@ class RefusedTests(SendBackCase):
         """A group that may not be made does not exist."""
         self.begin(autoCreateSubscriptionGroup="false")
         remark = self.refused(SubscriptionGroupNotExist, self.send())
-        self.assertTrue(remark.startswith("subscription group not exist, G "))
+        self.assertEqual(remark, f"subscription group not exist, G {FAQ}")
 
     def test_permissions(self) -> None:
         """Broker and retry topic must be writable."""
