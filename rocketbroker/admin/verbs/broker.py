@@ -15,6 +15,7 @@ from rocketbroker.admin.requests import brokers
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
 from rocketbroker.blocking.routes import MASTER
+from rocketbroker.config.keyed import did_you_mean
 from rocketbroker.wire.bodies.replicas import HAConnectionRuntimeInfo, HARuntimeInfo
 from rocketbroker.wire.codes import RequestCode
 
@@ -318,8 +319,8 @@ def broker_set(
     for name in wanted:
         if name not in before:
             raise NotThere(
-                f"{one.name} has no setting {name}. rocketbroker broker settings "
-                f"{one.name} shows all."
+                f"{one.name} has no setting {name}.{did_you_mean(name, before)} "
+                f"rocketbroker broker settings {one.name} shows all."
             )
     if not dry_run:
         what = ", ".join(f"{n} from {before[n]} to {v}" for n, v in wanted.items())

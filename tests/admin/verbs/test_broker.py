@@ -246,7 +246,10 @@ class SetTests(VerbCase):
         self.assertEqual((row["after"], row["outcome"]), ("5", "to be changed"))
         result = self.call("broker", "set", "broker-a", "a=5", status=2)
         self.assertIn("Change on broker-a a from 1 to 5?", result.stderr)
-        self.call("broker", "set", "broker-a", "c=5", "--yes", status=3)
+        result = self.call("broker", "set", "broker-a", "c=5", "--yes", status=3)
+        self.assertIn("broker-a has no setting c. rocketbroker", result.stderr)
+        result = self.call("broker", "set", "broker-a", "A=5", "--yes", status=3)
+        self.assertIn("has no setting A. Did you mean a? rocketbroker", result.stderr)
         self.call("broker", "set", "broker-a", "c", "--yes", status=2)
         self.assertEqual(self.bodies, [])
 
