@@ -126,7 +126,7 @@ def standalone(folder: Path) -> Iterator[str]:
     with open(folder / "broker.log", "wb") as log:
         process = subprocess.Popen(
             [*COMMAND, "standalone", "--dir", str(folder / "store"), "--port", "0"]
-            + ["--namesrv-port", "0", "--metrics-port", "0", "-c", str(settings)],
+            + ["--namesrv-port", "0", "--metrics-port", "off", "-c", str(settings)],
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=ROOT,

@@ -94,7 +94,14 @@ def standalone(command: str, folder: Path) -> Iterator[str]:
     store = ["--dir", str(folder / "store"), "--port", "0"]
     with open(folder / "broker.log", "wb") as log:
         process = subprocess.Popen(
-            [command, "standalone", *store, "--namesrv-port", "0", "--metrics-port=0"],
+            [
+                command,
+                "standalone",
+                *store,
+                "--namesrv-port",
+                "0",
+                "--metrics-port=off",
+            ],
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=folder,

@@ -9,7 +9,7 @@ Flags and settings: C{docs/facts/broker.md 1}.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar, final
 
 from twisted.internet.defer import Deferred
@@ -18,16 +18,24 @@ from twisted.logger import Logger
 
 from rocketbroker.app.address_lookup import AddressLookup
 from rocketbroker.app.logs import LoggedService
-from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, broker_site
+from rocketbroker.app.metricsport import MetricsPort, broker_site
 from rocketbroker.app.options import (
     ServerOptions,
     kept_changes,
     log_ignored,
     or_refuse,
     printed,
+    say_ready,
 )
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess, wall_ms
+from rocketbroker.app.startflags import (
+    METRICS_PORT,
+    NO_FLAGS,
+    ReadyBroker,
+    StartFlags,
+    ready_json,
+)
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
@@ -93,8 +101,8 @@ class Options(ServerOptions):
     """The command line of a broker."""
 
     synopsis = (
-        "[-c FILE] [-n HOST:PORT;HOST:PORT] [--advertise HOST] [--workers N|auto] "
-        "[-p | -m]"
+        "[-c FILE] [-n HOST:PORT;HOST:PORT] [--set KEY=VALUE] [--topic NAME:QUEUES] "
+        "[--advertise HOST] [--workers N|auto] [-p | -m]"
     )
     optParameters: ClassVar[Sequence[Sequence[Any]]] = [
         ["advertise", None, None, "The address that clients are told (brokerIP1)."],
@@ -104,19 +112,25 @@ class Options(ServerOptions):
         ["printImportantConfig", "m", "Print the important settings and exit."],
     ]
 
+    def opt_topic(self, text: str) -> None:
+        """A topic, NAME:QUEUES, made unless it is there; may be given again."""
+        self.topics.append(text)
+
 
 def settings_of(options: Options) -> BrokerSettings:
     """The settings of a command line and its file.
 
     @raise ConfigurationError: one sentence.
     """
-    path = options["configFile"]
+    path, flags = options["configFile"], options.start_flags()
     if path is not None:
         # A change of it must not take the place of a symbolic link.
         path = os.path.realpath(resolved(path))
         properties = read(path)
     else:
-        properties = kept_changes(changes_path(store_root()), CLASSES)
+        root = flags.settings.get("storePathRootDir") or store_root()
+        properties = kept_changes(changes_path(root), CLASSES)
+    properties = flags.over(properties)
     if options["advertise"] is not None:
         properties["brokerIP1"] = advertised(options["advertise"])
     if options["workers"] is not None:
@@ -146,6 +160,21 @@ def asked_workers(text: str) -> str:
     except ValueError as error:
         raise ConfigurationError(f"--workers cannot be {text!r}: {error}.") from error
     return text
+
+
+def checked_topics(
+    topics: Mapping[str, int], settings: BrokerSettings
+) -> Mapping[str, int]:
+    """The topics of C{--topic}.
+
+    @raise ConfigurationError: this broker makes none; one sentence.
+    """
+    if topics and settings.store.broker_role == "SLAVE":
+        raise ConfigurationError(
+            "--topic is not for a slave, which takes its topics from its master: give "
+            "it to the master."
+        )
+    return topics
 
 
 def workers_of(
@@ -251,15 +280,20 @@ class BrokerService(LoggedService):
     name = "rocketbroker"
     _log = Logger()
 
-    def __init__(self, reactor: Any, settings: BrokerSettings) -> None:
+    def __init__(
+        self, reactor: Any, settings: BrokerSettings, flags: StartFlags = NO_FLAGS
+    ) -> None:
         """
         Open the store and listen.
 
         @param reactor: the reactor, not running yet.
+        @param flags: the topics that are to be there, and whether the port of metrics
+            is any free one.
         @raise ConfigurationError: a port or a plug-in cannot be had; one sentence.
         @raise StoreError: the store cannot be opened; one sentence.
         """
         self.settings = settings
+        self._topics = checked_topics(flags.topics, settings)
         self.port = settings.server.listen_port
         self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
@@ -305,10 +339,11 @@ class BrokerService(LoggedService):
         self.metrics = MetricsPort(
             reactor,
             options,
-            PORT_KEY in settings.given,
+            METRICS_PORT in settings.given,
             broker_site(
                 self.broker, ports, wall_ms, environment.in_thread, self.workers
             ),
+            flags.is_any_metrics_port,
         )
         self.broker.open()
         if self.approvals is not None:
@@ -385,7 +420,32 @@ class BrokerService(LoggedService):
         )
         self._reactor.callWhenRunning(self._start)
 
+    def ready_broker(self) -> ReadyBroker:
+        """This broker in the ready line."""
+        options = self.settings.broker
+        return ReadyBroker(
+            name=options.broker_name,
+            id=options.broker_id,
+            address=f"{options.broker_ip1}:{self.port}",
+        )
+
+    def ready_line(self, output: str) -> str:
+        """The line that scripts wait for.
+
+        @param output: its form.
+        """
+        broker, names = self.ready_broker(), ";".join(self.broker.name_servers.current)
+        if output == "json":
+            store = self.settings.store.store_path_root_dir
+            metrics = self.metrics.address
+            return ready_json(names or None, [broker], metrics, store, os.getpid())
+        return f"ready: broker {broker.address}, name server {names or 'none'}"
+
     def _start(self) -> None:
+        # Before the name servers are told the topics.
+        for name, queues in self._topics.items():
+            if self.broker.topics.config(name) is None:
+                self.broker.topics.ensure(name, queues)
         if self.workers is not None:
             self.workers.start()
         self.broker.start().chainDeferred(self.ready)
@@ -418,8 +478,11 @@ def makeService(options: Options) -> BrokerService:
             print(printed(settings.parts(), only), end="")
             raise SystemExit(0)
     log = options.open_log()
-    process = ServerProcess(reactor, log)
-    service = BrokerService(reactor, settings)
+    flags = options.start_flags()
+    process = ServerProcess(reactor, log, flags)
+    service = BrokerService(reactor, settings, flags)
     service.log = log
+    if options.says_ready:
+        service.ready.addCallback(lambda _: say_ready(service.ready_line(flags.output)))
     process.opened(service.ready)
     return service

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -43,7 +44,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "broker": Place(
             "rocketbroker.admin.verbs.broker:broker",
-            "Brokers: status, replicas, services, settings, set, clean.",
+            "Brokers: run, status, replicas, services, settings, set, clean.",
         ),
         "cluster": Place(
             "rocketbroker.admin.verbs.broker:cluster",
@@ -75,7 +76,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "namesrv": Place(
             "rocketbroker.admin.verbs.namesrv:namesrv",
-            "Name servers: settings, set; wipe and permit writing to a broker.",
+            "Name servers: run, settings, set; wipe and permit writing to a broker.",
         ),
         "offset": Place(
             "rocketbroker.admin.verbs.offset:offset",
@@ -116,6 +117,41 @@ def command() -> None:
     """A message broker that speaks Apache RocketMQ's protocol, and its tools."""
 
 
+def start_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the flags that all programs have that are servers."""
+    for option in (
+        click.option("--output", default="text", metavar="text|json"),
+        click.option(
+            "--exit-with-parent",
+            is_flag=True,
+            help="Stop when the process that started this one is gone.",
+        ),
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            metavar="NAME:QUEUES",
+            help="A topic, made unless it is there; may be given again.",
+        ),
+        click.option(
+            "--metrics-port",
+            metavar="PORT|off",
+            help="0: any free port; off: none. "
+            "[default: metricsPromExporterPort, or 5557]",
+        ),
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting; may be given again. Wins over the file, other flags over "
+            "it.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 @command.command()
 @click.option(
     "--dir",
@@ -127,12 +163,6 @@ def command() -> None:
 @click.option("--namesrv-port", default=9876, show_default=True, metavar="PORT")
 @click.option(
     "--port", type=int, metavar="PORT", help="[default: listenPort, or 10911]"
-)
-@click.option(
-    "--metrics-port",
-    type=int,
-    metavar="PORT",
-    help="0 for none. [default: metricsPromExporterPort, or 5557]",
 )
 @click.option("-c", "--config", metavar="FILE", help="Settings of a RocketMQ broker.")
 @click.option(
@@ -148,6 +178,7 @@ def command() -> None:
     metavar="N",
     help="2: with a slave, which is a process of its own.",
 )
+@start_flags
 @click.option("--log-file", metavar="FILE", help="[default: standard error]")
 @click.option("--log-level", default="info", show_default=True, metavar="LEVEL")
 @click.option("--log-format", default="text", show_default=True, metavar="text|json")
@@ -158,10 +189,14 @@ def standalone(
     temporary: bool,
     namesrv_port: int,
     port: int | None,
-    metrics_port: int | None,
     config: str | None,
     advertise: str | None,
     replicas: int,
+    settings: tuple[str, ...],
+    metrics_port: str | None,
+    topics: tuple[str, ...],
+    exit_with_parent: bool,
+    output: str,
     log_file: str | None,
     log_level: str,
     log_format: str,
@@ -179,16 +214,19 @@ def standalone(
         raise click.UsageError("--dir and --temporary exclude each other")
     from rocketbroker.app.logs import LogOptions
     from rocketbroker.app.standalone import Flags, run_standalone
+    from rocketbroker.app.startflags import StartFlags
 
     flags = Flags(
         directory=directory,
         is_temporary=temporary,
         namesrv_port=namesrv_port,
         port=port,
-        metrics_port=metrics_port,
         config=config,
         advertise=advertise,
         replicas=replicas,
+        start=StartFlags.from_texts(
+            settings, topics, metrics_port, exit_with_parent, output
+        ),
     )
     log = LogOptions.from_texts(
         log_file, log_level, log_format, log_rotate_bytes, log_keep

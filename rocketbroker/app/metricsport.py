@@ -16,6 +16,7 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
 
+from rocketbroker.app.startflags import METRICS_PORT, reached
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.remoting.plain_port import PlainPort
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 #: The exporter that this port is.
 PROMETHEUS: Final = "PROM"
-
-#: The key of its port.
-PORT_KEY: Final = "metricsPromExporterPort"
 
 #: For so long (in s) a connection may stay without a whole request, from the first byte
 #: of its head or the end of the last answer on.
@@ -86,7 +84,10 @@ class SiteLater(ServerFactory[Any]):
 
 @final
 class MetricsPort:
-    """Listens if the settings say so."""
+    """Listens if the settings say so.
+
+    @ivar address: where this machine reaches it; L{None}: it does not listen.
+    """
 
     _log = Logger()
 
@@ -96,12 +97,16 @@ class MetricsPort:
         options: MetricsOptions,
         is_required: bool,
         make_site: Callable[[], Any],
+        is_any: bool = False,
     ) -> None:
         """
         @param reactor: listens, and tells the time.
         @param is_required: whether the port was asked for, so that the server does not
             start without it.
+        @param is_any: whether port 0 of the settings means any that is free.
         """
+        self.address: str | None = None
+        self._is_any = is_any
         self._reactor = reactor
         self._options = options
         self._is_required = is_required
@@ -116,20 +121,20 @@ class MetricsPort:
         """
         options = self._options
         port = options.metrics_prom_exporter_port
-        if options.metrics_exporter_type != PROMETHEUS or not port:
+        if options.metrics_exporter_type != PROMETHEUS or not (port or self._is_any):
             return 0
         host = options.metrics_prom_exporter_host
         try:
             listening = PlainPort(
                 self._reactor, SiteLater(self._make_site), "metrics", IDLE_SECONDS
             )
-            listening.listen(host, port)
+            port = listening.listen(host, port)
         except ConfigurationError as error:
             cause = cast(OSError, error.__cause__)
             sentence = (
                 f"The metrics port {host or '*'}:{port} cannot be had: "
                 f"{cause.strerror or cause} "
-                "(metricsPromExporterPort; 0 switches metrics off)."
+                f"({METRICS_PORT}; 0 switches metrics off)."
             )
             if self._is_required:
                 raise ConfigurationError(sentence) from error
@@ -138,6 +143,7 @@ class MetricsPort:
             )
             return 0
         self._listening = listening
+        self.address = reached(host, port)
         return port
 
     def stop(self) -> Deferred[None]:

@@ -18,15 +18,23 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.logs import LoggedService
-from rocketbroker.app.metricsport import PORT_KEY, MetricsPort, namesrv_site
+from rocketbroker.app.metricsport import MetricsPort, namesrv_site
 from rocketbroker.app.options import (
     ServerOptions,
     kept_changes,
     log_ignored,
     or_refuse,
     printed,
+    say_ready,
 )
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.startflags import (
+    METRICS_PORT,
+    NO_FLAGS,
+    StartFlags,
+    reached,
+    ready_json,
+)
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.config import properties
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
@@ -48,21 +56,23 @@ def steady_ms() -> int:
 class Options(ServerOptions):
     """The command line of a name server; C{-n} is accepted and means nothing."""
 
-    synopsis = "[-c FILE] [-p]"
+    synopsis = "[-c FILE] [--set KEY=VALUE] [-p]"
 
 
 def settings_of(options: Options) -> NamesrvSettings:
-    """The settings of the file that a command line names.
+    """The settings of a command line and its file.
 
     @raise ConfigurationError: one sentence.
     """
-    path = options["configFile"]
+    path, flags = options["configFile"], options.start_flags()
     if path is None:
-        kept = kept_changes(NamesrvOptions().config_store_path, [NamesrvOptions])
-        return NamesrvSettings.from_properties(kept)
+        default = flags.settings.get("configStorePath")
+        kept_at = default or NamesrvOptions().config_store_path
+        kept = kept_changes(kept_at, [NamesrvOptions])
+        return NamesrvSettings.from_properties(flags.over(kept))
     # A change of it must not take the place of a symbolic link.
     path = os.path.realpath(resolved(path))
-    return NamesrvSettings.from_properties(properties.read(path), path)
+    return NamesrvSettings.from_properties(flags.over(properties.read(path)), path)
 
 
 @final
@@ -79,11 +89,17 @@ class NameServerService(LoggedService):
     name = "namesrv"
     _log = Logger()
 
-    def __init__(self, reactor: Any, settings: NamesrvSettings) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        settings: NamesrvSettings,
+        flags: StartFlags = NO_FLAGS,
+    ) -> None:
         """
         Read the files and listen.
 
         @param reactor: the reactor, not running yet.
+        @param flags: whether the port of metrics is any free one.
         @raise ConfigurationError: a file makes no sense or cannot be written, or the
             port cannot be had; one sentence.
         """
@@ -108,8 +124,9 @@ class NameServerService(LoggedService):
         self.metrics = MetricsPort(
             reactor,
             settings.options,
-            PORT_KEY in settings.properties,
+            METRICS_PORT in settings.properties,
             namesrv_site(self.nameserver, {"main": self.server.group}, self._in_thread),
+            flags.is_any_metrics_port,
         )
         self.port = self.server.listen()
         try:
@@ -117,6 +134,21 @@ class NameServerService(LoggedService):
         except BaseException:
             self.abandon()
             raise
+
+    @property
+    def address(self) -> str:
+        """Where this machine reaches it."""
+        return str(reached(self.settings.server.bind_address, self.port))
+
+    def ready_line(self, output: str) -> str:
+        """The line that scripts wait for.
+
+        @param output: its form.
+        """
+        if output == "json":
+            metrics = self.metrics.address
+            return ready_json(self.address, (), metrics, None, os.getpid())
+        return f"ready: name server {self.address}"
 
     def abandon(self) -> None:
         """Close the ports again: the program ends before the reactor has run."""
@@ -176,8 +208,11 @@ def makeService(options: Options) -> NameServerService:
         print(printed(settings.parts()), end="")
         raise SystemExit(0)
     log = options.open_log()
-    process = ServerProcess(reactor, log)
-    service = NameServerService(reactor, settings)
+    flags = options.start_flags()
+    process = ServerProcess(reactor, log, flags)
+    service = NameServerService(reactor, settings, flags)
     service.log = log
+    if options.says_ready:
+        service.ready.addCallback(lambda _: say_ready(service.ready_line(flags.output)))
     process.opened(service.ready)
     return service

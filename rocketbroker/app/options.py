@@ -19,6 +19,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from rocketbroker.app.logs import KEEP_FILES, ROTATE_BYTES, Log, LogOptions
+from rocketbroker.app.startflags import OUTPUTS, StartFlags
 from rocketbroker.config.effects import ignored
 from rocketbroker.config.keyed import KeyedOptions, did_you_mean, text_of
 from rocketbroker.config.paths import resolved
@@ -40,6 +41,12 @@ def refuse(sentence: str) -> NoReturn:
     """End the program: one sentence on standard error, exit status 1."""
     sys.stderr.write(sentence.rstrip() + "\n")
     raise SystemExit(1)
+
+
+def say_ready(line: str) -> None:
+    """Say the ready line on the process's own standard output: twistd puts what is
+    printed into the log."""
+    print(line, file=sys.__stdout__, flush=True)
 
 
 def or_refuse(function: Callable[P, T]) -> Callable[P, T]:
@@ -111,6 +118,8 @@ def log_ignored(
 class ServerOptions(usage.Options):
     """Flags of RocketMQ's own start scripts."""
 
+    synopsis = "[options]"
+
     optParameters: ClassVar[Sequence[Sequence[Any]]] = [
         ["configFile", "c", None, "The settings, a .properties file."],
         ["namesrvAddr", "n", None, "Name servers, host:port;host:port."],
@@ -119,10 +128,29 @@ class ServerOptions(usage.Options):
         ["log-format", None, "text", "text or json."],
         ["log-rotate-bytes", None, ROTATE_BYTES, "Rotate a file so large; 0: never."],
         ["log-keep", None, KEEP_FILES, "How many old log files to keep."],
+        ["metrics-port", None, None, "0: any free port; off: no metrics."],
+        ["output", None, "text", "The ready line: text or json."],
     ]
     optFlags: ClassVar[Sequence[Sequence[Any]]] = [
         ["printConfigItem", "p", "Print all settings and exit."],
+        ["exit-with-parent", None, "Stop when the process that started this is gone."],
     ]
+
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+        self._sets: list[str] = []
+        self._verb: str | None = None
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def run_by(self, verb: str) -> None:
+        """They are those of the verb C{rocketbroker VERB} and not of twistd."""
+        self._verb = verb
+        self.synopsis = f"Usage: rocketbroker {verb} {self.synopsis}"
+        self.longdesc = ""
+
+    def opt_set(self, text: str) -> None:
+        """A setting, KEY=VALUE; may be given again."""
+        self._sets.append(text)
 
     def opt_h(self) -> None:
         """Show this help."""
@@ -139,6 +167,36 @@ class ServerOptions(usage.Options):
         """Take nothing but flags."""
         if args:
             raise usage.UsageError(f"{args[0]!r} is not a flag")
+
+    def start_flags(self) -> StartFlags:
+        """The flags that all servers have.
+
+        @raise ConfigurationError: one of them makes no sense; one sentence.
+        """
+        flags = StartFlags.from_texts(
+            self._sets,
+            self.topics,
+            self["metrics-port"],
+            bool(self["exit-with-parent"]),
+            self["output"],
+        )
+        if not self._foreground():
+            for name, is_given in (
+                ("--exit-with-parent", flags.exit_with_parent),
+                ("--output json", flags.output != OUTPUTS[0]),
+            ):
+                if is_given:
+                    raise ConfigurationError(
+                        f"{name} is not for a daemon, which leaves its parent and its "
+                        "standard output: add twistd's -n."
+                    )
+        return flags
+
+    @property
+    def says_ready(self) -> bool:
+        """Whether standard output gets the ready line; the log goes to standard error
+        then. Under twistd the log alone says it, unless JSON is asked for."""
+        return self._verb is not None or self["output"] != OUTPUTS[0]
 
     def open_log(self) -> Log | None:
         """Open the log; None where twistd's C{--syslog} or C{--logger} take it.
@@ -166,7 +224,7 @@ class ServerOptions(usage.Options):
             options = attrs.evolve(options, file=resolved(file or LOG_FILE))
         if options.file is None and not self._foreground():
             raise ConfigurationError("A daemon has no standard output to log to.")
-        return options.open(sys.stdout)
+        return options.open(sys.stderr if self.says_ready else sys.stdout)
 
     def _foreground(self) -> bool:
         return self.parent is None or bool(self.parent["nodaemon"])

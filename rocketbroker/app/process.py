@@ -17,7 +17,9 @@ from rocketbroker.app.crashes import trace_crashes
 from rocketbroker.app.descriptors import raise_descriptor_limit
 from rocketbroker.app.garbage import Garbage
 from rocketbroker.app.logs import Log
+from rocketbroker.app.parent import ParentWatch
 from rocketbroker.app.signals import handle_signals
+from rocketbroker.app.startflags import NO_FLAGS, StartFlags
 from rocketbroker.app.steadiness import call_hubs, make_steady, switch_soon
 from rocketbroker.app.systemd import Notifier
 
@@ -42,13 +44,19 @@ def wall_ms() -> int:
 class ServerProcess:
     """Time, memory, limits, signals, systemd and traces of crashes of this process."""
 
-    def __init__(self, reactor: Any, log: Log | None) -> None:
+    def __init__(
+        self, reactor: Any, log: Log | None, flags: StartFlags = NO_FLAGS
+    ) -> None:
         """
         Before the server opens anything.
 
         @param reactor: the reactor, not running yet.
         @param log: the server's log, if it is ours.
+        @param flags: whether to end with the parent.
         """
+        if flags.exit_with_parent:
+            watch = ParentWatch(reactor, os.getppid, reactor.stop)
+            reactor.callWhenRunning(watch.look)
         self._reactor = reactor
         self._output = log.output if log is not None else None
         if sys.__stderr__ is not None:

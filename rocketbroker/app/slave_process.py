@@ -27,6 +27,8 @@ from rocketbroker.app.broker import BrokerService, Options, settings_of
 from rocketbroker.app.logs import LogOptions
 from rocketbroker.app.options import or_refuse
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.startflags import ReadyBroker
+from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.properties import render
 from rocketbroker.files.disk import Disk
 
@@ -90,6 +92,11 @@ class SlaveProcess(ProcessProtocol):
         metrics = self.settings["metricsPromExporterPort"]
         shown = f" (metrics {metrics})" if metrics != "0" else ""
         return f"slave {self.address}{shown}"
+
+    def ready_broker(self) -> ReadyBroker:
+        """The slave in the ready line."""
+        name = self.settings.get("brokerName") or BrokerOptions().broker_name
+        return ReadyBroker(name=name, id=self.number, address=self.address)
 
     def spawn(self, reactor: Any, names: str, log_options: LogOptions) -> None:
         """Start it.
@@ -175,7 +182,7 @@ def main(words: Sequence[str]) -> None:
 
     reactor: Any = any_reactor
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    options = Options()  # type: ignore[no-untyped-call]
+    options = Options()
     options.parseOptions(words)
     log = options.open_log()
     assert log is not None

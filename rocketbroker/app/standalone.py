@@ -30,6 +30,13 @@ from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import kept_changes, refuse
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.slave_process import SlaveProcess, slave_settings
+from rocketbroker.app.startflags import (
+    LOOPBACK,
+    METRICS_PORT,
+    NO_FLAGS,
+    StartFlags,
+    ready_json,
+)
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
 from rocketbroker.config.addresses import advertised_address
@@ -44,9 +51,6 @@ from rocketbroker.config.namesrv import (
 )
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError
-
-#: The address of this machine for itself.
-LOOPBACK: Final = "127.0.0.1"
 
 #: The segment size of a store that is thrown away afterwards: a whole one would take a
 #: gigabyte of a disk that may be memory.
@@ -83,20 +87,20 @@ class Flags:
     @ivar is_temporary: the store is removed at the end, wherever the file wants it.
     @ivar namesrv_port: the name server's port, 0 for any that is free.
     @ivar port: the broker's, 0 likewise.
-    @ivar metrics_port: the port of the broker's metrics, 0 for none.
     @ivar config: the path of the settings file.
     @ivar advertise: the address that clients are told.
     @ivar replicas: how many copies there are, the broker's own included.
+    @ivar start: those that all servers have.
     """
 
     directory: str | None = None
     is_temporary: bool = False
     namesrv_port: int = NAMESRV_PORT
     port: int | None = None
-    metrics_port: int | None = None
     config: str | None = None
     advertise: str | None = None
     replicas: int = 1
+    start: StartFlags = NO_FLAGS
 
 
 def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
@@ -104,7 +108,7 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
 
     @raise ConfigurationError: a flag makes no sense; one sentence.
     """
-    settings = dict(given)
+    settings = flags.start.over(given)
     if flags.is_temporary:
         settings.pop("storePathCommitLog", None)
         settings.setdefault("mappedFileSizeCommitLog", str(TEMPORARY_SEGMENT))
@@ -112,8 +116,6 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
         settings["storePathRootDir"] = os.path.abspath(flags.directory)
     if flags.port is not None:
         settings["listenPort"] = str(flags.port)
-    if flags.metrics_port is not None:
-        settings["metricsPromExporterPort"] = str(flags.metrics_port)
     if flags.advertise is not None:
         settings["brokerIP1"] = advertised(flags.advertise)
     return settings
@@ -142,6 +144,7 @@ class Standalone:
         """
         path = None if flags.config is None else os.path.realpath(flags.config)
         settings = merged(given, flags)
+        self._flags = flags.start
         if path is None:
             root = settings.get("storePathRootDir") or store_root()
             settings = {**kept_changes(changes_path(root), CLASSES), **settings}
@@ -153,6 +156,7 @@ class Standalone:
             "kvConfigPath": os.path.join(folder, "kvConfig.json"),
             "configStorePath": os.path.join(folder, "namesrv.properties"),
             **given,
+            **flags.start.settings,
         }
         if path is None:
             own.update(kept_changes(own["configStorePath"], [NamesrvOptions]))
@@ -160,7 +164,7 @@ class Standalone:
             {
                 **own,
                 "listenPort": str(flags.namesrv_port),
-                "metricsPromExporterPort": "0",
+                METRICS_PORT: "0",
             },
             path,
         )
@@ -204,6 +208,7 @@ class Standalone:
         return BrokerService(
             reactor,
             attrs.evolve(built, unknown=unknown(built.unknown, (NamesrvOptions,))),
+            self._flags,
         )
 
     def _slave(self, settings: Mapping[str, str], number: int) -> SlaveProcess:
@@ -211,7 +216,7 @@ class Standalone:
         own = self.broker.settings
         root = os.path.join(own.store.store_path_root_dir, f"replica-{number}")
         port = free_port(own.server.bind_address)
-        metrics = free_port(LOOPBACK) if own.broker.metrics_prom_exporter_port else 0
+        metrics = free_port(LOOPBACK) if self.broker.metrics.address else 0
         return SlaveProcess(
             number,
             f"{own.broker.broker_ip1}:{port}",
@@ -247,11 +252,14 @@ class Standalone:
 
     def ready_line(self) -> str:
         """The line that scripts wait for."""
-        address = self.broker.settings.broker.broker_ip1
-        return (
-            f"ready: name server {self._host}:{self.namesrv.port}, "
-            f"broker {address}:{self.broker.port}"
-            + "".join(f", {slave}" for slave in self.slaves)
+        names, broker = self.namesrv.address, self.broker.ready_broker()
+        if self._flags.output == "json":
+            slaves = (slave.ready_broker() for slave in self.slaves)
+            store = self.broker.settings.store.store_path_root_dir
+            metrics = self.broker.metrics.address
+            return ready_json(names, [broker, *slaves], metrics, store, os.getpid())
+        return f"ready: name server {names}, broker {broker.address}" + "".join(
+            f", {slave}" for slave in self.slaves
         )
 
     async def stop(self) -> None:
@@ -275,7 +283,7 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
             folder = tempfile.mkdtemp(prefix="rocketbroker-")
             flags = attrs.evolve(flags, directory=folder)
         log = log_options.open(sys.stderr)
-        process = ServerProcess(reactor, log)
+        process = ServerProcess(reactor, log, flags.start)
         standalone = Standalone(reactor, given, flags)
         process.opened(standalone.broker.ready)
         run(reactor, standalone, sys.stdout, log, log_options)

@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.broker import (
     IMPORTANT,
     Options,
+    checked_topics,
     log_recovery,
     log_settings,
     makeService,
@@ -139,6 +140,29 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(settings.address_reason, "brokerIP1")
         with self.assertRaises(ConfigurationError):
             self.settings("--advertise", "a b")
+
+    def test_setWinsOverTheFile(self) -> None:
+        """--set wins over the file, and flags over --set."""
+        path = self.file("brokerIP1=10.0.0.1\nbrokerName=a\nlistenPort=1")
+        settings = self.settings(
+            *("-c", path, "--advertise", "b.example", "--metrics-port", "off"),
+            *("--set", "brokerIP1=10.0.0.2", "--set", "brokerName=b"),
+            *("--set", "metricsPromExporterPort=7"),
+        )
+        self.assertEqual(settings.broker.broker_ip1, "b.example")
+        self.assertEqual(settings.broker.broker_name, "b")
+        self.assertEqual(settings.server.listen_port, 1)
+        self.assertEqual(settings.broker.metrics_prom_exporter_port, 0)
+        with self.assertRaises(ConfigurationError):
+            self.settings("--set", "brokerName")
+
+    def test_slaveMakesNoTopics(self) -> None:
+        """A slave has its master's topics: --topic is refused."""
+        slave = self.settings("--set", "brokerRole=SLAVE", "--set", "brokerId=1")
+        self.assertEqual(checked_topics({}, slave), {})
+        error = self.assertRaises(ConfigurationError, checked_topics, {"a": 4}, slave)
+        self.assertIn("takes its topics from its master", str(error))
+        self.assertEqual(checked_topics({"a": 4}, self.settings()), {"a": 4})
 
     def test_workers(self) -> None:
         """The flag wins over the file; it must be a number or auto."""

@@ -58,6 +58,16 @@ class MetricsPortTests(SynchronousTestCase):
             self.successResultOf(port.stop())
         self.assertEqual(self.network.ports, {})
 
+    def test_anyFreePort(self) -> None:
+        """The flag's port 0 is any free one; the port that it got is told."""
+        settings = Settings(metrics_prom_exporter_port=0)
+        port = MetricsPort(self.network, settings, True, self.make, True)
+        self.assertIsNone(port.address)
+        found = port.listen()
+        self.assertEqual(list(self.network.ports), [found])
+        self.assertEqual(port.address, f"127.0.0.1:{found}")
+        self.successResultOf(port.stop())
+
     def take(self) -> None:
         """Somebody else listens on the port."""
         self.network.listenTCP(5557, ServerFactory())

@@ -55,6 +55,16 @@ class CommandLineTests(SynchronousTestCase):
         self.assertEqual(settings.options.config_store_path, path)
         self.assertEqual(settings.unknown, {"color": "blue"})
 
+    def test_setWinsOverTheFile(self) -> None:
+        """--set may be given again; a value that does not fit is refused."""
+        path = self.file("listenPort = 19876\norderMessageEnable=true\n")
+        options = self.options("-c", path, "--set", "listenPort=1", "--set", "a=b")
+        settings = settings_of(options)
+        self.assertEqual(settings.server.listen_port, 1)
+        self.assertTrue(settings.options.order_message_enable)
+        self.assertEqual(settings.unknown, {"a": "b"})
+        self.assertIn("listenPort", self.refused("--set", "listenPort=x"))
+
     def test_nameServers(self) -> None:
         """-n is accepted and means nothing."""
         self.assertEqual(settings_of(self.options("-n", "a:1")).unknown, {})

@@ -125,6 +125,29 @@ class OptionsTests(SynchronousTestCase):
             self.assertIn(caught.exception.code, (0, None))
             self.assertIn("--configFile", shown.getvalue())
 
+    def test_daemonHasNoParentAndNoReadyLine(self) -> None:
+        """Flags that need the foreground are refused for a daemon."""
+        for args in (["--exit-with-parent"], ["--output", "json"]):
+            options = ServerOptions()
+            parent: Any = {"nodaemon": False, "pidfile": "p"}
+            options.parent = parent
+            options.parseOptions(args)
+            error = self.assertRaises(ConfigurationError, options.start_flags)
+            self.assertIn("is not for a daemon", str(error))
+            parent["nodaemon"] = True
+            options.start_flags()
+
+    def test_readyLineIsSaid(self) -> None:
+        """By the verbs in each form; by twistd only as JSON, as its log says it."""
+        options = ServerOptions()
+        options.parseOptions([])
+        self.assertFalse(options.says_ready)
+        options.run_by("broker run")
+        self.assertTrue(options.says_ready)
+        options = ServerOptions()
+        options.parseOptions(["--output", "json"])
+        self.assertTrue(options.says_ready)
+
     def test_pidFile(self) -> None:
         """In the foreground no process id is written unless a file is named."""
         for given, nodaemon, kept in (

@@ -15,13 +15,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.logs import LogOptions
 from rocketbroker.app.slave_process import SlaveProcess, slave_settings
 from rocketbroker.app.standalone import (
-    LOOPBACK,
     TEMPORARY_SEGMENT,
     Flags,
     free_port,
     merged,
     run_standalone,
 )
+from rocketbroker.app.startflags import LOOPBACK, StartFlags
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.errors import ConfigurationError
 
@@ -56,7 +56,8 @@ class MergedTests(SynchronousTestCase):
 
     def test_flags(self) -> None:
         """Flags win, 0 among them."""
-        flags = Flags(directory="/d", port=0, metrics_port=0, advertise="b.example")
+        start = StartFlags.from_texts(["listenPort=3"], metrics_port="off")
+        flags = Flags(directory="/d", port=0, advertise="b.example", start=start)
         self.assertEqual(
             merged(self.given, flags),
             {
@@ -135,7 +136,7 @@ class RefusalTests(SynchronousTestCase):
             is_temporary=directory is None,
             namesrv_port=0,
             port=0,
-            metrics_port=0,
+            start=StartFlags(metrics_port="off"),
             config=config,
         )
         with redirect_stderr(output), self.assertRaises(SystemExit) as caught:

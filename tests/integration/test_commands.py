@@ -19,7 +19,7 @@ class CommandTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A broker on free ports."""
-        words = "standalone --temporary --namesrv-port 0 --port 0 --metrics-port 0"
+        words = "standalone --temporary --namesrv-port 0 --port 0 --metrics-port off"
         self.broker = subprocess.Popen(
             [*COMMAND, *words.split()],
             stdout=subprocess.PIPE,

@@ -79,7 +79,7 @@ class StoreTests(SynchronousTestCase):
         base = free_base()
         self.names, self.broker = f"127.0.0.1:{base}", f"127.0.0.1:{base + 10}"
         self.words = [
-            *("standalone", "--dir", str(self.folder), "--metrics-port", "0"),
+            *("standalone", "--dir", str(self.folder), "--metrics-port", "off"),
             *("--namesrv-port", str(base), "--port", str(base + 10)),
         ]
 

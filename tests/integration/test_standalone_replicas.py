@@ -36,7 +36,7 @@ class PairTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """Both are ready, on free ports."""
-        words = "standalone --namesrv-port 0 --port 0 --metrics-port 0 --replicas 2"
+        words = "standalone --namesrv-port 0 --port 0 --metrics-port off --replicas 2"
         self.folder = Path(self.mktemp()).absolute()
         self.process = subprocess.Popen(
             [*COMMAND, *words.split(), "--dir", str(self.folder)],

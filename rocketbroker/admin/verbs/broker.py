@@ -10,6 +10,7 @@ import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment, Size, Span
+from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.admin.options import DRY_RUN, YES, changing, confirm, showing
 from rocketbroker.admin.requests import brokers
 from rocketbroker.admin.rows import Rows
@@ -56,9 +57,22 @@ def cluster_ls(cluster: Cluster, rows: Rows, name: str | None) -> None:
         raise NotThere("The name server knows no broker: is one running?")
 
 
-@click.group()
+@click.group(
+    cls=LazyCommands,
+    places={
+        "run": Place(
+            "rocketbroker.app.run:broker_run",
+            "Start a broker in the foreground: --help shows its flags.",
+        )
+    },
+)
 def broker() -> None:
-    """Brokers: status, replicas, services, settings, set, clean."""
+    """Brokers: run, status, replicas, services, settings, set, clean.
+
+    A broker is started by "rocketbroker broker run -c FILE -n NAMESRV", by "twistd
+    rocketbroker" with the same flags as a daemon, and with a name server by
+    "rocketbroker standalone".
+    """
 
 
 @broker.command("status")

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from rocketbroker.admin.cluster import Cluster
+from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.admin.options import YES, changing, confirm, showing
 from rocketbroker.admin.requests.brokers import parse_changes, parse_properties
 from rocketbroker.admin.rows import Rows
@@ -24,9 +25,21 @@ from rocketbroker.wire.headers.namesrv import (
 BROKER: Final = click.argument("broker")
 
 
-@click.group()
+@click.group(
+    cls=LazyCommands,
+    places={
+        "run": Place(
+            "rocketbroker.app.run:namesrv_run",
+            "Start a name server in the foreground: --help shows its flags.",
+        )
+    },
+)
 def namesrv() -> None:
-    """Name servers: settings, set; wipe and permit writing to a broker."""
+    """Name servers: run, settings, set; wipe and permit writing to a broker.
+
+    A name server is started by "rocketbroker namesrv run", by "twistd namesrv" with
+    the same flags as a daemon, and with a broker by "rocketbroker standalone".
+    """
 
 
 @namesrv.command("settings")

@@ -1,0 +1,141 @@
+"""How servers are started, and what they say and do then."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fastjson import loads
+from tests.integration.servers import (
+    STOP_SECONDS,
+    ask,
+    environment,
+    free_base,
+    is_there,
+    workers_of,
+)
+
+COMMAND = (sys.executable, "-m", "rocketbroker.app.command")
+
+#: Starts the words behind it, and waits for them: the parent of a server.
+PARENT = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+
+
+class StartTests(SynchronousTestCase):
+    """The verbs that start servers."""
+
+    def setUp(self) -> None:
+        """A folder for stores."""
+        folder = tempfile.TemporaryDirectory(prefix="rocketbroker-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def launch(
+        self, line: str, *before: str
+    ) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+        """Start a server; its process and the ready line."""
+        process = subprocess.Popen(
+            [*before, *COMMAND, *line.split(), "--output", "json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**environment(), "HOME": str(self.folder)},
+            text=True,
+        )
+        self.addCleanup(self.stop, process)
+        assert process.stdout is not None
+        return process, json.loads(process.stdout.readline())
+
+    def stop(self, process: subprocess.Popen[str]) -> None:
+        """End it."""
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=STOP_SECONDS)
+
+    def test_serversRunInTheForegroundWithoutTwistd(self) -> None:
+        """A name server and a broker say where they are, with topic and metrics."""
+        base = free_base()
+        names, ready = self.launch(
+            f"namesrv run --set listenPort={base} --metrics-port off"
+        )
+        address = f"127.0.0.1:{base}"
+        self.assertEqual(
+            ready,
+            {
+                "event": "ready",
+                "namesrv": address,
+                "brokers": [],
+                "metrics": None,
+                "grpc": None,
+                "store": None,
+                "pid": names.pid,
+            },
+        )
+        store = self.folder / "own"
+        broker, ready = self.launch(
+            f"broker run -n {address} --set listenPort={base + 4} --advertise 127.0.0.1"
+            f" --set brokerName=b --set storePathRootDir={store} --metrics-port 0"
+            " --topic orders:3"
+        )
+        metrics = ready.pop("metrics")
+        self.assertEqual(
+            ready,
+            {
+                "event": "ready",
+                "namesrv": address,
+                "brokers": [{"name": "b", "id": 0, "address": f"127.0.0.1:{base + 4}"}],
+                "grpc": None,
+                "store": str(store),
+                "pid": broker.pid,
+            },
+        )
+        with urllib.request.urlopen(f"http://{metrics}/healthz/ready") as page:
+            self.assertEqual(page.status, 200)
+        answer = ask(
+            base, Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "orders"})
+        )
+        (queues,) = TopicRouteData.from_json(loads(answer.body)).queue_datas
+        self.assertEqual(queues.write_queue_nums, 3)
+        for process in (broker, names):
+            process.terminate()
+            self.assertEqual(process.wait(STOP_SECONDS), 0)
+
+    def test_allEndCleanlyWhenTheParentIsKilled(self) -> None:
+        """Broker, worker and slave are gone, and the stores were closed."""
+        store = self.folder / "store"
+        parent, ready = self.launch(
+            f"standalone --dir {store} --namesrv-port 0 --port 0 --metrics-port off"
+            " --replicas 2 --set workers=1 --exit-with-parent",
+            *(sys.executable, "-c", PARENT),
+        )
+        server = ready["pid"]
+        self.assertNotEqual(server, parent.pid)
+        self.assertEqual([each["id"] for each in ready["brokers"]], [0, 1])
+        slaves = children_of(server)
+        processes = [server, *workers_of(server), *slaves]
+        self.assertEqual(len(workers_of(server)), 1)
+        parent.send_signal(signal.SIGKILL)
+        end = time.monotonic() + STOP_SECONDS
+        while any(map(is_there, processes)) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual([each for each in processes if is_there(each)], [])
+        for root in (store, store / "replica-1"):
+            self.assertTrue((root / "checkpoint").exists())
+            self.assertFalse((root / "abort").exists())
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that it has started."""
+    path = Path(f"/proc/{process}/task/{process}/children")
+    return [int(word) for word in path.read_text().split()]
