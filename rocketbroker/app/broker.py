@@ -39,11 +39,12 @@ from rocketbroker.app.startflags import (
 from rocketbroker.app.steadiness import time_timers
 from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.broker import VIP_DISTANCE, Broker
 from rocketbroker.broker.environment import BrokerEnvironment
 from rocketbroker.codec.form import FORM
 from rocketbroker.config.addresses import check_host
 from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
+from rocketbroker.config.keyed import PORT
 from rocketbroker.config.machine import store_root
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
@@ -102,10 +103,10 @@ class Options(ServerOptions):
 
     synopsis = (
         "[-c FILE] [-n HOST:PORT;HOST:PORT] [--set KEY=VALUE] [--topic NAME:QUEUES] "
-        "[--advertise HOST] [--workers N|auto] [-p | -m]"
+        "[--advertise HOST[:PORT]] [--workers N|auto] [-p | -m]"
     )
     optParameters: ClassVar[Sequence[Sequence[Any]]] = [
-        ["advertise", None, None, "The address that clients are told (brokerIP1)."],
+        ["advertise", None, None, "HOST or HOST:PORT, which clients are told."],
         ["workers", None, None, "Processes for clients' connections: N or auto."],
     ]
     optFlags: ClassVar[Sequence[Sequence[Any]]] = [
@@ -132,22 +133,32 @@ def settings_of(options: Options) -> BrokerSettings:
         properties = kept_changes(changes_path(root), CLASSES)
     properties = flags.over(properties)
     if options["advertise"] is not None:
-        properties["brokerIP1"] = advertised(options["advertise"])
+        properties.update(advertised(options["advertise"]))
     if options["workers"] is not None:
         properties["workers"] = asked_workers(options["workers"])
     return BrokerSettings.from_properties(properties, path, options["namesrvAddr"])
 
 
-def advertised(host: str) -> str:
-    """The value of C{--advertise}.
+def advertised(text: str) -> dict[str, str]:
+    """The settings for the value of C{--advertise}, a host or C{HOST:PORT}.
 
     @raise ConfigurationError: it is no address; one sentence.
     """
+    host, port = text, ""
+    if text.count(":") == 1 or "]:" in text:
+        host, _, port = text.rpartition(":")
+        if not (port.isascii() and port.isdigit() and 0 < int(port[:9]) <= PORT[1]):
+            raise ConfigurationError(
+                f"--advertise cannot be {text!r}: its port must be from 1 to {PORT[1]}."
+            )
     try:
         check_host(host)
     except ValueError as error:
-        raise ConfigurationError(f"--advertise cannot be {host!r}: {error}.") from error
-    return host
+        raise ConfigurationError(f"--advertise cannot be {text!r}: {error}.") from error
+    settings = {"brokerIP1": host}
+    if port:
+        settings["rocketbrokerAdvertisedPort"] = port
+    return settings
 
 
 def asked_workers(text: str) -> str:
@@ -235,6 +246,17 @@ def log_settings(log: Logger, settings: BrokerSettings) -> None:
         address=settings.broker.broker_ip1,
         reason=settings.address_reason,
     )
+    told, port = settings.advertised_port, settings.server.listen_port
+    if told != port:
+        log.info(
+            "Clients are told the port {told} instead of {port}. Those with "
+            "vipChannelEnabled connect to {vip}: forward that to {own}, or they find "
+            "nothing.",
+            told=told,
+            port=port,
+            vip=told - VIP_DISTANCE,
+            own=port - VIP_DISTANCE,
+        )
 
 
 def log_recovery(
@@ -301,7 +323,7 @@ class BrokerService(LoggedService):
         hub = hub_of(reactor, settings.server)
         self.client = RemotingClient(reactor, settings.client)
         self._files = files = Disk()
-        self._store_host = host_bytes(options.broker_ip1, self.port)
+        self._store_host = host_bytes(options.broker_ip1, settings.advertised_port)
         self.store = store = self._make_store(files)
         environment = BrokerEnvironment(
             reactor,
@@ -426,7 +448,7 @@ class BrokerService(LoggedService):
         return ReadyBroker(
             name=options.broker_name,
             id=options.broker_id,
-            address=f"{options.broker_ip1}:{self.port}",
+            address=self.broker.address,
         )
 
     def ready_line(self, output: str) -> str:

@@ -160,15 +160,21 @@ def start_flags(function: Callable[..., None]) -> Callable[..., None]:
     help="Where the store lies. [default: storePathRootDir, or ~/store]",
 )
 @click.option("--temporary", is_flag=True, help="A store that is removed at the end.")
-@click.option("--namesrv-port", default=9876, show_default=True, metavar="PORT")
+@click.option("--namesrv-port", type=int, metavar="PORT", help="[default: 9876]")
+@click.option(
+    "--join",
+    is_flag=True,
+    help="Join the name servers of namesrvAddr, and start none.",
+)
 @click.option(
     "--port", type=int, metavar="PORT", help="[default: listenPort, or 10911]"
 )
 @click.option("-c", "--config", metavar="FILE", help="Settings of a RocketMQ broker.")
 @click.option(
     "--advertise",
-    metavar="HOST",
-    help="The address that clients are told. [default: brokerIP1]",
+    metavar="HOST[:PORT]",
+    help="The address that clients are told. [default: brokerIP1, or the one by which "
+    "each reached the name server]",
 )
 @click.option(
     "--replicas",
@@ -187,7 +193,8 @@ def start_flags(function: Callable[..., None]) -> Callable[..., None]:
 def standalone(
     directory: str | None,
     temporary: bool,
-    namesrv_port: int,
+    namesrv_port: int | None,
+    join: bool,
     port: int | None,
     config: str | None,
     advertise: str | None,
@@ -205,13 +212,16 @@ def standalone(
 ) -> None:
     """Run a name server and a broker in this process.
 
-    Flags win over the settings file. Port 0 is any free one. Slaves have free ports,
+    Flags win over the settings file, whose namesrvAddr counts only with --join. Port 0
+    is any free one. Slaves have free ports,
     and their stores and logs in replica-1 and so on of the store's directory; if one of
     them ends, all stop, with exit status 1. Stops on SIGINT and SIGTERM; SIGHUP opens
     the log file again, or stops if there is none.
     """
     if directory is not None and temporary:
         raise click.UsageError("--dir and --temporary exclude each other")
+    if join and namesrv_port is not None:
+        raise click.UsageError("--join and --namesrv-port exclude each other")
     from rocketbroker.app.logs import LogOptions
     from rocketbroker.app.standalone import Flags, run_standalone
     from rocketbroker.app.startflags import StartFlags
@@ -224,6 +234,7 @@ def standalone(
         config=config,
         advertise=advertise,
         replicas=replicas,
+        is_joining=join,
         start=StartFlags.from_texts(
             settings, topics, metrics_port, exit_with_parent, output
         ),

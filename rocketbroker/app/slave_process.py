@@ -50,7 +50,10 @@ def slave_settings(
     @param root: where the slave's store lies.
     @param number: its broker id.
     """
-    own = ("storePathCommitLog", "haListenPort", "haMasterAddress", "namesrvAddr")
+    own = (
+        *("storePathCommitLog", "haListenPort", "haMasterAddress", "namesrvAddr"),
+        "rocketbrokerAdvertisedPort",
+    )
     return {
         **{key: value for key, value in given.items() if key not in own},
         "brokerRole": "SLAVE",
@@ -87,11 +90,14 @@ class SlaveProcess(ProcessProtocol):
     _late: IDelayedCall | None = None
     _reactor: Any = None
 
-    def __str__(self) -> str:
-        """Its ports, for people."""
+    def shown(self, address: str) -> str:
+        """Its ports, for people.
+
+        @param address: where this machine reaches it.
+        """
         metrics = self.settings["metricsPromExporterPort"]
         shown = f" (metrics {metrics})" if metrics != "0" else ""
-        return f"slave {self.address}{shown}"
+        return f"slave {address}{shown}"
 
     def ready_broker(self) -> ReadyBroker:
         """The slave in the ready line."""

@@ -5,8 +5,13 @@ With more than one replica the broker has slaves, each a process of its own. The
 with it, and it stops when one of them ends: who tries replication out wants to see it.
 
 The keys of a settings file go to both; flags win over them. The file is a broker's, so
-its C{listenPort}, its address and its metrics port are the broker's. What is to be
-thrown away afterwards begins with a small log.
+its C{listenPort}, its address and its metrics port are the broker's. It may be a copy
+of one that is in use elsewhere, so its C{namesrvAddr} counts only if the broker is told
+to join those: then there is no name server here. What is to be thrown away afterwards
+begins with a small log.
+
+A laptop has another address on the next network. Unless an address is set, each client
+is told that by which it reached the name server.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, TextIO, final
 
 import attrs
@@ -34,6 +39,7 @@ from rocketbroker.app.startflags import (
     LOOPBACK,
     METRICS_PORT,
     NO_FLAGS,
+    ReadyBroker,
     StartFlags,
     ready_json,
 )
@@ -55,6 +61,17 @@ from rocketbroker.errors import ConfigurationError, StoreError
 #: The segment size of a store that is thrown away afterwards: a whole one would take a
 #: gigabyte of a disk that may be memory.
 TEMPORARY_SEGMENT: Final = 64 << 20
+
+#: Why clients are told an address, where each is told the one by which it came.
+FOLLOWING: Final = (
+    "by IPv6; others are told the one by which they reach the name server"
+)
+
+#: Why C{--join} cannot be.
+NOBODY_TO_JOIN: Final = (
+    "--join needs name servers to join: set namesrvAddr, in the file of -c or by --set "
+    "namesrvAddr=HOST:PORT."
+)
 
 #: How many ports are tried to find one that is free, as those beside it are.
 MAX_PORTS: Final = 100
@@ -85,21 +102,24 @@ class Flags:
 
     @ivar directory: the store's.
     @ivar is_temporary: the store is removed at the end, wherever the file wants it.
-    @ivar namesrv_port: the name server's port, 0 for any that is free.
+    @ivar namesrv_port: the name server's port, 0 for any that is free; L{None}: 9876.
     @ivar port: the broker's, 0 likewise.
     @ivar config: the path of the settings file.
     @ivar advertise: the address that clients are told.
     @ivar replicas: how many copies there are, the broker's own included.
+    @ivar is_joining: whether the broker joins the name servers of namesrvAddr, and
+        there is none here.
     @ivar start: those that all servers have.
     """
 
     directory: str | None = None
     is_temporary: bool = False
-    namesrv_port: int = NAMESRV_PORT
+    namesrv_port: int | None = None
     port: int | None = None
     config: str | None = None
     advertise: str | None = None
     replicas: int = 1
+    is_joining: bool = False
     start: StartFlags = NO_FLAGS
 
 
@@ -117,7 +137,7 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
     if flags.port is not None:
         settings["listenPort"] = str(flags.port)
     if flags.advertise is not None:
-        settings["brokerIP1"] = advertised(flags.advertise)
+        settings.update(advertised(flags.advertise))
     return settings
 
 
@@ -125,7 +145,7 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
 class Standalone:
     """Both servers on one reactor.
 
-    @ivar namesrv: the name server.
+    @ivar namesrv: the name server; L{None}: the broker joins others.
     @ivar broker: the broker.
     @ivar slaves: the broker's slaves, which begin with it.
     @ivar failed: whether a slave has ended before it was to.
@@ -151,39 +171,22 @@ class Standalone:
         # Checked before the name server listens.
         checked = BrokerSettings.from_properties(settings, path)
         self._host = advertised_address(checked.server.bind_address, LOOPBACK, ())[0]
-        folder = os.path.join(checked.store.store_path_root_dir, "namesrv")
-        own = {
-            "kvConfigPath": os.path.join(folder, "kvConfig.json"),
-            "configStorePath": os.path.join(folder, "namesrv.properties"),
-            **given,
-            **flags.start.settings,
-        }
-        if path is None:
-            own.update(kept_changes(own["configStorePath"], [NamesrvOptions]))
-        names = NamesrvSettings.from_properties(
-            {
-                **own,
-                "listenPort": str(flags.namesrv_port),
-                METRICS_PORT: "0",
-            },
-            path,
-        )
-        self.namesrv = NameServerService(
-            reactor,
-            attrs.evolve(
-                names,
-                unknown=unknown(names.unknown, (BrokerOptions, StoreOptions)),
-            ),
-        )
+        #: Whether each client is told the address by which it came.
+        self._follows = not flags.is_joining and "brokerIP1" not in settings
+        self.namesrv = None
+        if not flags.is_joining:
+            root = checked.store.store_path_root_dir
+            self.namesrv = self._name_server(reactor, given, flags, root, path)
+        elif not checked.name_servers:
+            raise ConfigurationError(NOBODY_TO_JOIN)
         try:
             if not checked.server.listen_port:
                 port = free_port(checked.server.bind_address)
                 settings["listenPort"] = str(port)
-            # The environment's name servers are not meant: this process has its own.
-            others = checked.name_servers if "namesrvAddr" in given else ()
-            self.broker = self._broker(reactor, settings, others, path)
+            self.broker = self._broker(reactor, settings, path)
         except BaseException:
-            self.namesrv.abandon()
+            if self.namesrv is not None:
+                self.namesrv.abandon()
             raise
         self.failed = False
         self.slaves = [
@@ -192,19 +195,56 @@ class Standalone:
         self.services = MultiService()  # type: ignore[no-untyped-call]
         # Services stop in the opposite order: the broker still finds the name server.
         for service in (self.namesrv, self.broker):
-            service.setServiceParent(self.services)
+            if service is not None:
+                service.setServiceParent(self.services)
+        if self.namesrv is not None and self._follows:
+            own = (self.broker.broker.address, *(each.address for each in self.slaves))
+            self.namesrv.nameserver.lookups.follow_askers(own)
+        if self.namesrv is not None and "namesrvAddr" in settings:
+            self._log.warn(
+                "This broker does not join the name servers {names} (namesrvAddr): it "
+                "has its own; --join joins them instead.",
+                names=settings["namesrvAddr"],
+            )
 
-    def _broker(
+    def _name_server(
         self,
         reactor: Any,
-        settings: dict[str, str],
-        others: Sequence[str],
+        given: Mapping[str, str],
+        flags: Flags,
+        root: str,
         path: str | None,
+    ) -> NameServerService:
+        """The name server, with its files in the directory of the store."""
+        folder = os.path.join(root, "namesrv")
+        own = {
+            "kvConfigPath": os.path.join(folder, "kvConfig.json"),
+            "configStorePath": os.path.join(folder, "namesrv.properties"),
+            **given,
+            **flags.start.settings,
+        }
+        if path is None:
+            own.update(kept_changes(own["configStorePath"], [NamesrvOptions]))
+        port = NAMESRV_PORT if flags.namesrv_port is None else flags.namesrv_port
+        names = NamesrvSettings.from_properties(
+            {**own, "listenPort": str(port), METRICS_PORT: "0"}, path
+        )
+        return NameServerService(
+            reactor,
+            attrs.evolve(
+                names,
+                unknown=unknown(names.unknown, (BrokerOptions, StoreOptions)),
+            ),
+        )
+
+    def _broker(
+        self, reactor: Any, settings: dict[str, str], path: str | None
     ) -> BrokerService:
-        """The broker, which registers with this name server, and with others."""
-        own = f"{self._host}:{self.namesrv.port}"
-        names = [own, *(other for other in others if other != own)]
-        built = BrokerSettings.from_properties(settings, path, ";".join(names))
+        """The broker, which registers with this name server, or with those it joins."""
+        own = None if self.namesrv is None else f"{self._host}:{self.namesrv.port}"
+        built = BrokerSettings.from_properties(settings, path, own)
+        if self._follows:
+            built = attrs.evolve(built, address_reason=FOLLOWING)
         return BrokerService(
             reactor,
             attrs.evolve(built, unknown=unknown(built.unknown, (NamesrvOptions,))),
@@ -252,21 +292,31 @@ class Standalone:
 
     def ready_line(self) -> str:
         """The line that scripts wait for."""
-        names, broker = self.namesrv.address, self.broker.ready_broker()
+        names = ";".join(self.broker.settings.name_servers)
+        broker = self._reached(self.broker.ready_broker())
+        slaves = [self._reached(slave.ready_broker()) for slave in self.slaves]
         if self._flags.output == "json":
-            slaves = (slave.ready_broker() for slave in self.slaves)
             store = self.broker.settings.store.store_path_root_dir
             metrics = self.broker.metrics.address
             return ready_json(names, [broker, *slaves], metrics, store, os.getpid())
         return f"ready: name server {names}, broker {broker.address}" + "".join(
-            f", {slave}" for slave in self.slaves
+            f", {slave.shown(told.address)}"
+            for slave, told in zip(self.slaves, slaves, strict=True)
         )
+
+    def _reached(self, broker: ReadyBroker) -> ReadyBroker:
+        """A broker of the ready line, as this machine is told of it."""
+        if not self._follows:
+            return broker
+        port = broker.address.rpartition(":")[2]
+        return attrs.evolve(broker, address=f"{self._host}:{port}")
 
     async def stop(self) -> None:
         """The slaves first, then the broker, while the name server still listens."""
         await gatherResults([slave.stop() for slave in self.slaves if slave.pid])
         await self.broker.stopService()
-        await self.namesrv.stopService()
+        if self.namesrv is not None:
+            await self.namesrv.stopService()
 
 
 def run_standalone(flags: Flags, log_options: LogOptions) -> int:

@@ -89,7 +89,7 @@ class Broker(Parts):
         self, env: BrokerEnvironment, settings: BrokerSettings, port: int
     ) -> None:
         """
-        @param port: the main port, which becomes part of message ids.
+        @param port: the main port.
         """
         super().__init__(env, settings, port)
         self.main = ResponderTable()
@@ -158,7 +158,7 @@ class Broker(Parts):
         return mapped
 
     def _make_pop(self, env: BrokerEnvironment) -> Pops:
-        host = host_bytes(self.settings.broker.broker_ip1, self.port)
+        host = host_bytes(self.settings.broker.broker_ip1, self.told_port)
         timer = WheelTimer(self.timers, self.settings.store, env.wall_ms)
         self.running.subscribe(lambda settings: timer.configure(settings.store))
         pop = Pops(
@@ -292,7 +292,7 @@ class Broker(Parts):
             "The broker[{name}, {ip}:{port}] boot success. serializeType=JSON{servers}",
             name=options.broker_name,
             ip=options.broker_ip1,
-            port=self.port,
+            port=self.told_port,
             servers=f" and name server is {';'.join(servers)}" if servers else "",
         )
 

@@ -68,6 +68,7 @@ class Parts:
     """The parts of a broker, as attributes: tests and metrics look at them.
 
     @ivar address: where clients reach the main port.
+    @ivar told_port: the port of that address, which becomes part of message ids.
     @ivar services: the work that is done again and again.
     @ivar membership: says who is a slave of this broker, and who its master.
     @ivar replica_server: sends the log to slaves.
@@ -84,11 +85,12 @@ class Parts:
         self, env: BrokerEnvironment, settings: BrokerSettings, port: int
     ) -> None:
         """
-        @param port: the main port, which becomes part of message ids.
+        @param port: the main port.
         """
         self.running = RunningSettings(settings, env.wall_ms)
         self.port = port
-        self.address = f"{settings.broker.broker_ip1}:{port}"
+        self.told_port = settings.broker.rocketbroker_advertised_port or port
+        self.address = f"{settings.broker.broker_ip1}:{self.told_port}"
         self.store = env.store
         self.slices = env.slices
         self.long_requests = LongRequests(self.slices)
@@ -283,7 +285,7 @@ class Parts:
         lmqs = self._lmqs = Lmq(store, settings.store.enable_lmq)
         self._make_later()
         delay_messages = self.later.delay_messages
-        host = host_bytes(settings.broker.broker_ip1, self.port)
+        host = host_bytes(settings.broker.broker_ip1, self.told_port)
         self.transactions = Transactions(
             clock,
             store,
@@ -421,7 +423,7 @@ class Parts:
             self.sending.counter,
             settings.broker,
             settings.store.max_message_size,
-            host_bytes(settings.broker.broker_ip1, self.port),
+            host_bytes(settings.broker.broker_ip1, self.told_port),
             env.wall_ms,
         )
 

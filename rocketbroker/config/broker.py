@@ -87,6 +87,7 @@ class BrokerOptions(KeyedOptions):
         "broker_id": (0, LONG[1]),
         "broker_permission": (0, 15),
         "default_topic_queue_nums": POSITIVE,
+        "rocketbroker_advertised_port": PORT,
         "rocketbroker_max_auto_topics": (0, INT[1]),
         "rocketbroker_max_auto_groups": (0, INT[1]),
         "rocketbroker_max_broadcast_clients": (0, INT[1]),
@@ -231,6 +232,8 @@ class BrokerOptions(KeyedOptions):
         "config_black_list": "keys that no request may change",
         "clear_retry_topic_when_delete_topic": "retry topics of POP go with the topic",
         "enable_create_sys_group": "groups with system names may be created",
+        "rocketbroker_advertised_port": "the port that clients are told, if it is not "
+        "listenPort, as before a forwarded port; 0: it is (ours)",
         "rocketbroker_max_auto_topics": "most topics with which a send may create one; "
         "name servers take all topics in one frame of 16 MiB (ours)",
         "rocketbroker_max_auto_groups": "most groups with which a consumer may create "
@@ -496,6 +499,7 @@ class BrokerOptions(KeyedOptions):
     enable_register_producer: bool = True
     enable_create_sys_group: bool = running(True)
     dispatch_followers: str = ""
+    rocketbroker_advertised_port: int = 0
     rocketbroker_max_auto_topics: int = running(19_000)
     rocketbroker_max_auto_groups: int = running(19_000)
     rocketbroker_max_broadcast_clients: int = running(65_536)

@@ -75,6 +75,11 @@ class BrokerSettings:
     given: frozenset[str] = frozenset()
     address_reason: str = ""
 
+    @property
+    def advertised_port(self) -> int:
+        """The port that clients are told."""
+        return self.broker.rocketbroker_advertised_port or self.server.listen_port
+
     def parts(self) -> tuple[KeyedOptions, ...]:
         """The options classes' objects."""
         return (self.broker, self.server, self.client, self.store)

@@ -7,7 +7,7 @@ C{docs/facts/remoting.md} 16.2 and 16.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 import attrs
@@ -27,7 +27,9 @@ from rocketbroker.routing import lookup
 from rocketbroker.routing.table import RouteTable
 from rocketbroker.routing.zones import in_zone
 from rocketbroker.wire.bodies.routes import (
+    BrokerData,
     BrokerMemberGroup,
+    ClusterInfo,
     GetBrokerMemberGroupResponseBody,
 )
 from rocketbroker.wire.bodies.topics import TopicList
@@ -49,8 +51,10 @@ STANDARD_JSON_VERSION: Final = 401
 FEW_BROKERS: Final = 64
 FEW_TOPICS: Final = 1000
 
+#: How an IPv4 address begins at a port that listens to IPv6, too.
+MAPPED: Final = "::ffff:"
 
-#: The page that RocketMQ names to clients that ask for an unknown topic.
+
 @final
 @attrs.define(eq=False)
 class Routes:
@@ -69,9 +73,34 @@ class Routes:
     _started_ms: int = attrs.field(init=False)
     found: int = attrs.field(init=False, default=0)
     not_found: int = attrs.field(init=False, default=0)
+    _here: frozenset[str] = attrs.field(init=False, default=frozenset())
 
     def __attrs_post_init__(self) -> None:
         self._started_ms = self._now_ms()
+
+    def follow_askers(self, addresses: Iterable[str]) -> None:
+        """Tell each asker that brokers are where it found this name server.
+
+        They are on the same machine, which may have several addresses, other ones
+        tomorrow, and none that all can reach. Who asks by IPv6 is told what they
+        registered, and so are brokers themselves: they compare it with their own.
+
+        @param addresses: what these brokers register.
+        """
+        self._here = frozenset(addresses)
+
+    def _tell(self, connection: IConnection, brokers: Iterable[BrokerData]) -> None:
+        """Put the asker's address in the place of those registered."""
+        if not self._here or self.table.of_channel(connection) is not None:
+            return
+        host = connection.local_host().removeprefix(MAPPED)
+        if not host or ":" in host:
+            return
+        for broker in brokers:
+            addresses = broker.broker_addrs
+            for number, address in addresses.items():
+                if address in self._here:
+                    addresses[number] = f"{host}:{address.rpartition(':')[2]}"
 
     def register(self, table: IResponderTable) -> None:
         """Answer requests 105, 106, 901, 206, 224, 304 and 311 to 313."""
@@ -118,6 +147,7 @@ class Routes:
                 f"{'null' if topic is None else topic}{FAQ}"
             )
         self.found += 1
+        self._tell(connection, found.broker_datas)
         if options.order_message_enable:
             ordered = self._keyvalues.namespace(ORDER_TOPIC_CONFIG)
             found = attrs.evolve(found, order_topic_conf=ordered.get(header.topic))
@@ -136,17 +166,27 @@ class Routes:
     def clusters(self, connection: IConnection, request: Command) -> Answer:
         """All brokers (106)."""
         few = len(self.table.groups) <= FEW_BROKERS
-        return self._answer(
-            connection, request, lambda: lookup.cluster_info(self.table), few
-        )
+
+        def info() -> ClusterInfo:
+            found = lookup.cluster_info(self.table)
+            self._tell(connection, found.broker_addr_table.values())
+            return found
+
+        return self._answer(connection, request, info, few)
 
     def members(self, connection: IConnection, request: Command) -> Answer:
         """The brokers that share a name (901); the cluster is only repeated."""
         header = GetBrokerMemberGroupRequestHeader.from_ext(request.ext)
-        group = BrokerMemberGroup(
+        found = BrokerData(
             cluster=header.cluster_name,
             broker_name=header.broker_name,
             broker_addrs=lookup.members(self.table, header.broker_name),
+        )
+        self._tell(connection, [found])
+        group = BrokerMemberGroup(
+            cluster=found.cluster,
+            broker_name=found.broker_name,
+            broker_addrs=found.broker_addrs,
         )
         answer = GetBrokerMemberGroupResponseBody(broker_member_group=group)
         return response_to(request, body=dumps(answer))

@@ -123,6 +123,10 @@ class CommandChannel(ABC):
     # Provided by the half that moves bytes.
 
     @abstractmethod
+    def local_host(self) -> str:
+        """See L{IConnection.local_host}."""
+
+    @abstractmethod
     def send(self, frames: bytes, count: int = 1) -> None:
         """Send whole frames, at the end of this turn; nothing once it is closed."""
 

@@ -6,6 +6,7 @@ L{rocketbroker.remoting.hub} has the reasons and the invariants.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast, final
 
@@ -159,6 +160,14 @@ class HubConnection(CommandChannel):
         self._in_parts = False
         self._rest: memoryview | None = None
         self._armed = IN
+
+    def local_host(self) -> str:
+        """See L{IConnection.local_host}."""
+        sock = self.socket
+        if self.closed or not isinstance(sock, socket.socket):
+            return ""
+        name = sock.getsockname()
+        return str(name[0]) if isinstance(name, tuple) else ""
 
     def send(self, frames: bytes, count: int = 1) -> None:
         """Send whole frames, at the end of this turn; nothing once it is closed."""

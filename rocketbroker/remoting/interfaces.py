@@ -69,6 +69,10 @@ class IConnection(Interface):
     def oneway(command: Command) -> None:
         """Send a request that wants no answer."""
 
+    def local_host() -> str:
+        """The address by which the other side reached this one; empty if there is none:
+        it is closed, or another process has it."""
+
     def on_close(callback: Callable[[IConnection], None]) -> None:
         """Call C{callback} once, when it is closed; at once if it is already."""
 

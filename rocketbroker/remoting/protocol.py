@@ -67,6 +67,13 @@ class StreamConnection(CommandChannel):
         cast(IConsumer, transport).registerProducer(self, True)
         group.joined(self)
 
+    def local_host(self) -> str:
+        """See L{IConnection.local_host}."""
+        if self.closed:
+            return ""
+        host = place(self._transport.getHost())[0]
+        return "" if host == _NOWHERE[0] else host
+
     def received(self, data: bytes) -> None:
         """Bytes came: one turn."""
         if self.closed:

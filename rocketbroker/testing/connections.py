@@ -24,7 +24,13 @@ class RecordedConnection:
     @ivar requests: the requests sent that want one, each with what fires with it.
     """
 
-    def __init__(self, host: bytes = b"\x7f\0\0\1", port: int = 50000) -> None:
+    def __init__(
+        self, host: bytes = b"\x7f\0\0\1", port: int = 50000, local: str = ""
+    ) -> None:
+        """
+        @param local: the address by which the other side reached this one.
+        """
+        self._local = local
         self.peer = f"{'.'.join(str(part) for part in host)}:{port}"
         self.peer_host = host + port.to_bytes(4, "big")
         self.closed = False
@@ -71,6 +77,10 @@ class RecordedConnection:
         """See L{IConnection.oneway}."""
         if not self.closed:
             self.oneways.append(command)
+
+    def local_host(self) -> str:
+        """See L{IConnection.local_host}."""
+        return self._local
 
     def on_close(self, callback: Callable[[IConnection], None]) -> None:
         """See L{IConnection.on_close}."""

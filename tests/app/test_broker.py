@@ -141,6 +141,19 @@ class SettingsTests(SynchronousTestCase):
         with self.assertRaises(ConfigurationError):
             self.settings("--advertise", "a b")
 
+    def test_advertisedPort(self) -> None:
+        """HOST:PORT sets both; brackets belong to the host, other colons are IPv6."""
+        for text, host, port in (
+            ("b.example:30911", "b.example", 30911),
+            ("[fd00::1]:30911", "[fd00::1]", 30911),
+            ("fd00::1", "fd00::1", 10911),
+            ("10.0.0.1", "10.0.0.1", 10911),
+        ):
+            settings = self.settings("--advertise", text)
+            self.assertEqual(settings.broker.broker_ip1, host)
+            self.assertEqual(settings.advertised_port, port)
+            self.assertEqual(settings.server.listen_port, 10911)
+
     def test_setWinsOverTheFile(self) -> None:
         """--set wins over the file, and flags over --set."""
         path = self.file("brokerIP1=10.0.0.1\nbrokerName=a\nlistenPort=1")

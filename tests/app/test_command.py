@@ -71,6 +71,10 @@ class CommandTests(SynchronousTestCase):
         for words, printed in (
             (("bogus",), "No such command 'bogus'"),
             (("standalone", "--temporary", "--dir", "x"), "exclude each other"),
+            (
+                ("standalone", "--join", "--namesrv-port", "0"),
+                "--join and --namesrv-port exclude each other",
+            ),
             (("standalone", "--port", "x"), "'x' is not a valid integer"),
             (("export", "run", "T"), "Missing option '--to'"),
             (("export", "run", "T", "--to", "d"), "one of --namesrv and --store"),

@@ -82,6 +82,25 @@ class MergedTests(SynchronousTestCase):
             own,
         )
 
+    def test_advertisedPort(self) -> None:
+        """A port beside the address is told instead of the one that is listened on."""
+        self.assertEqual(
+            merged({"listenPort": "1"}, Flags(advertise="b.example:30911")),
+            {
+                "listenPort": "1",
+                "brokerIP1": "b.example",
+                "rocketbrokerAdvertisedPort": "30911",
+            },
+        )
+        for text in ("b:0", "b:65536", "b:x", "[::1]:"):
+            error = self.assertRaises(
+                ConfigurationError, merged, {}, Flags(advertise=text)
+            )
+            self.assertEqual(
+                str(error),
+                f"--advertise cannot be {text!r}: its port must be from 1 to 65535.",
+            )
+
     def test_advertise(self) -> None:
         """An address that is none is refused."""
         error = self.assertRaises(
@@ -102,6 +121,7 @@ class SlaveTests(SynchronousTestCase):
             "haListenPort": "5",
             "haMasterAddress": "c:2",
             "brokerRole": "SYNC_MASTER",
+            "rocketbrokerAdvertisedPort": "9",
         }
         self.assertEqual(
             slave_settings(given, "/s", 1, 7, 8),
@@ -121,13 +141,15 @@ class SlaveTests(SynchronousTestCase):
         for metrics, shown in ((8, "slave a:7 (metrics 8)"), (0, "slave a:7")):
             settings = slave_settings({}, "/s", 1, 7, metrics)
             slave = SlaveProcess(1, "a:7", "/s/broker.log", settings)
-            self.assertEqual(str(slave), shown)
+            self.assertEqual(slave.shown("a:7"), shown)
 
 
 class RefusalTests(SynchronousTestCase):
     """What is wrong is found before the reactor runs."""
 
-    def refused(self, config: str, directory: str | None) -> str:
+    def refused(
+        self, config: str, directory: str | None, is_joining: bool = False
+    ) -> str:
         """What is said on standard error before exit status 1."""
         output = io.StringIO()
         self.addCleanup(gc.enable)  # off while a server starts
@@ -136,6 +158,7 @@ class RefusalTests(SynchronousTestCase):
             is_temporary=directory is None,
             namesrv_port=0,
             port=0,
+            is_joining=is_joining,
             start=StartFlags(metrics_port="off"),
             config=config,
         )
@@ -144,6 +167,13 @@ class RefusalTests(SynchronousTestCase):
         self.assertEqual(caught.exception.code, 1)
         self.assertEqual(output.getvalue().count("\n"), 1, output.getvalue())
         return output.getvalue()
+
+    def test_nobodyToJoin(self) -> None:
+        """--join without name servers is one sentence."""
+        path = Path(self.mktemp())
+        path.write_text("namesrvAddr=\n")
+        said = self.refused(str(path), self.mktemp(), True)
+        self.assertIn("--join needs name servers to join: set namesrvAddr", said)
 
     def test_noFile(self) -> None:
         """A settings file that is not there is one sentence."""

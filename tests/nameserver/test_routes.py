@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.routes import (
+    ClusterInfo,
+    GetBrokerMemberGroupResponseBody,
+    TopicRouteData,
+)
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.fastjson import loads
 from tests.nameserver.case import NameServerTestCase
 
 ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
@@ -205,3 +212,68 @@ class ListTests(NameServerTestCase):
             RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
         ):
             self.assertEqual(self.refusal(code, {"cluster": "c1"}), (1, "disable"))
+
+
+class AskersTests(NameServerTestCase):
+    """Brokers on this machine are where each asker found the name server."""
+
+    def setUp(self) -> None:
+        """A broker here with its slave, and one elsewhere, each with a connection."""
+        super().setUp()
+        self.brokers = [RecordedConnection(port=port) for port in (1, 2, 3)]
+        for number, (name, broker_id) in enumerate((("b1", 0), ("b1", 1), ("b2", 0))):
+            connection = self.brokers[number]
+            self.register(name, broker_id, connection=connection)
+        self.nameserver.lookups.follow_askers(["b1-0:1", "b1-1:1"])
+
+    def told(self, connection: RecordedConnection) -> set[str]:
+        """What an asker is told by all three requests, the same each time."""
+        members = {"clusterName": "c1", "brokerName": "b1"}
+        route = loads(self.ask(ROUTE, {"topic": "T1"}, connection=connection).body)
+        code = RequestCode.GET_BROKER_CLUSTER_INFO
+        cluster = loads(self.ask(code, connection=connection).body)
+        code = RequestCode.GET_BROKER_MEMBER_GROUP
+        group = loads(self.ask(code, members, connection=connection).body)
+        brokers = ClusterInfo.from_json(cluster).broker_addr_table
+        self.assertEqual(
+            TopicRouteData.from_json(route).broker_datas, list(brokers.values())
+        )
+        self.assertEqual(
+            GetBrokerMemberGroupResponseBody.from_json(
+                group
+            ).broker_member_group.broker_addrs,
+            brokers["b1"].broker_addrs,
+        )
+        return {
+            address
+            for data in brokers.values()
+            for address in data.broker_addrs.values()
+        }
+
+    def test_eachAskerIsToldTheAddressByWhichItCame(self) -> None:
+        """Of the brokers here, the slave too; others stay where they are."""
+        for local, host in (
+            ("127.0.0.2", "127.0.0.2"),
+            ("10.0.0.7", "10.0.0.7"),
+            ("::ffff:10.0.0.7", "10.0.0.7"),
+        ):
+            asker = RecordedConnection(local=local)
+            self.assertEqual(self.told(asker), {f"{host}:1", "b2-0:1"})
+
+    def test_ipv6AskersAreToldWhatWasRegistered(self) -> None:
+        """So is an asker whose connection does not say how it came."""
+        for local in ("::1", "fd00::7", ""):
+            asker = RecordedConnection(local=local)
+            self.assertEqual(self.told(asker), {"b1-0:1", "b1-1:1", "b2-0:1"})
+
+    def test_brokersAreToldWhatWasRegistered(self) -> None:
+        """They look for their own address in the answers."""
+        registered = RecordedConnection(local="127.0.0.1")
+        self.register("b1", 0, connection=registered)
+        self.assertEqual(self.told(registered), {"b1-0:1", "b1-1:1", "b2-0:1"})
+
+    def test_withoutOwnBrokersAllStaysAsRegistered(self) -> None:
+        """A name server alone answers as RocketMQ's."""
+        self.nameserver.lookups.follow_askers([])
+        asker = RecordedConnection(local="127.0.0.1")
+        self.assertEqual(self.told(asker), {"b1-0:1", "b1-1:1", "b2-0:1"})

@@ -102,6 +102,12 @@ class ConnectionContract(Case):
         packed = b"\x7f\x00\x00\x01" + int(port).to_bytes(4, "big")
         self.assertEqual(self.connection.peer_host, packed)
 
+    def test_localHostIsKnownWhereThereIsOne(self) -> None:
+        """A socket pair has none; nobody has one when it is closed."""
+        self.assertIn(self.connection.local_host(), ("127.0.0.1", ""))
+        self.connection.abort()
+        self.assertEqual(self.connection.local_host(), "")
+
     # Requests of the peer.
 
     def test_answer(self) -> None:
