@@ -8,7 +8,7 @@ The keys of a settings file go to both; flags win over them. The file is a broke
 its C{listenPort}, its address and its metrics port are the broker's. It may be a copy
 of one that is in use elsewhere, so its C{namesrvAddr} counts only if the broker is told
 to join those: then there is no name server here. What is to be thrown away afterwards
-begins with a small log.
+has small files.
 
 A laptop has another address on the next network. Unless an address is set, each client
 is told that by which it reached the name server.
@@ -17,7 +17,6 @@ is told that by which it reached the name server.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -43,6 +42,7 @@ from rocketbroker.app.startflags import (
     StartFlags,
     ready_json,
 )
+from rocketbroker.app.temporary import TemporaryDirectory, remove_left, small_sizes
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.config import properties
 from rocketbroker.config.addresses import advertised_address
@@ -57,10 +57,6 @@ from rocketbroker.config.namesrv import (
 )
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError
-
-#: The segment size of a store that is thrown away afterwards: a whole one would take a
-#: gigabyte of a disk that may be memory.
-TEMPORARY_SEGMENT: Final = 64 << 20
 
 #: Why clients are told an address, where each is told the one by which it came.
 FOLLOWING: Final = (
@@ -131,7 +127,7 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
     settings = flags.start.over(given)
     if flags.is_temporary:
         settings.pop("storePathCommitLog", None)
-        settings.setdefault("mappedFileSizeCommitLog", str(TEMPORARY_SEGMENT))
+        settings = {**small_sizes(settings), **settings}
     if flags.directory is not None:
         settings["storePathRootDir"] = os.path.abspath(flags.directory)
     if flags.port is not None:
@@ -326,12 +322,13 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
     """
     from twisted.internet import reactor
 
-    folder = None
+    directory = None
     try:
         given = {} if flags.config is None else properties.read(flags.config)
         if flags.is_temporary:
-            folder = tempfile.mkdtemp(prefix="rocketbroker-")
-            flags = attrs.evolve(flags, directory=folder)
+            remove_left(tempfile.gettempdir(), Standalone._log)
+            directory = TemporaryDirectory(tempfile.gettempdir())
+            flags = attrs.evolve(flags, directory=directory.path)
         log = log_options.open(sys.stderr)
         process = ServerProcess(reactor, log, flags.start)
         standalone = Standalone(reactor, given, flags)
@@ -342,8 +339,8 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
     except (ConfigurationError, StoreError) as error:
         refuse(str(error))
     finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if directory is not None:
+            directory.remove()
     return 0
 
 

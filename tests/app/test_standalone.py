@@ -15,13 +15,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.logs import LogOptions
 from rocketbroker.app.slave_process import SlaveProcess, slave_settings
 from rocketbroker.app.standalone import (
-    TEMPORARY_SEGMENT,
     Flags,
     free_port,
     merged,
     run_standalone,
 )
 from rocketbroker.app.startflags import LOOPBACK, StartFlags
+from rocketbroker.app.temporary import INDEX, SEGMENT
 from rocketbroker.broker.broker import VIP_DISTANCE
 from rocketbroker.errors import ConfigurationError
 
@@ -70,16 +70,16 @@ class MergedTests(SynchronousTestCase):
         )
 
     def test_temporary(self) -> None:
-        """What is thrown away lies in one directory, with a small log."""
+        """What is thrown away lies in one directory, with small files."""
         flags = Flags(directory="/tmp/x", is_temporary=True)
         settings = merged(self.given, flags)
         self.assertNotIn("storePathCommitLog", settings)
         self.assertEqual(settings["storePathRootDir"], "/tmp/x")
-        self.assertEqual(settings["mappedFileSizeCommitLog"], str(TEMPORARY_SEGMENT))
-        own = {"mappedFileSizeCommitLog": "4096"}
+        self.assertEqual(settings["mappedFileSizeCommitLog"], str(SEGMENT))
+        own = {"mappedFileSizeCommitLog": "4096", "maxIndexNum": "8"}
         self.assertEqual(
             merged(own, attrs.evolve(flags, directory=None)),
-            own,
+            {**own, "maxHashSlotNum": INDEX["maxHashSlotNum"]},
         )
 
     def test_advertisedPort(self) -> None:

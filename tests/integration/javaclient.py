@@ -174,7 +174,12 @@ class Program:
 class JavaClient(Program):
     """One Java process with the official client inside."""
 
-    def __init__(self, version: str, names: str, folder: Path) -> None:
+    def __init__(
+        self, version: str, names: str, folder: Path, prefix: Sequence[str] = ()
+    ) -> None:
+        """
+        @param prefix: words before the command, as those of C{ip netns exec}.
+        """
         reason = why_not()
         if reason is not None:
             raise SkipTest(reason)
@@ -184,6 +189,7 @@ class JavaClient(Program):
         quiet.parent.mkdir(exist_ok=True)
         quiet.write_text('<configuration><root level="OFF"/></configuration>')
         words = [
+            *prefix,
             "java",
             *QUICK,
             "-Xmx256m",

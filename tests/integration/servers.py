@@ -240,9 +240,9 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def ask(port: int, command: Command) -> Command:
+def ask(port: int, command: Command, host: str = "127.0.0.1") -> Command:
     """The response of a server on this machine."""
-    with socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS) as sock:
+    with socket.create_connection((host, port), ANSWER_SECONDS) as sock:
         sock.sendall(encode(command))
         data = b""
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
