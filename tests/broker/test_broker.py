@@ -51,6 +51,15 @@ class BrokerTests(WeekCase):
             "server is 127.0.0.1:9876",
         )
 
+    def test_advertisedPortIsToldInsteadOfListenPort(self) -> None:
+        """Name servers have it; the broker listens to the other one."""
+        self.running(rocketbrokerAdvertisedPort="30911")
+        route = loads(self.ask(105, {"topic": "b"}, port=9876).body)
+        assert isinstance(route, dict)
+        (data,) = route["brokerDatas"]
+        self.assertEqual(data["brokerAddrs"], {"0": "127.0.0.1:30911"})
+        self.assertIn(10911, self.network.ports)
+
     def test_alone(self) -> None:
         """A broker without name servers serves at once, but no client finds it."""
         with capturedLogs() as events:

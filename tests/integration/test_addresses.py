@@ -59,8 +59,8 @@ class AddressTests(JavaCase):
         ready: dict[str, Any] = json.loads(process.stdout.readline())
         return ready["namesrv"].rpartition(":")[2], ready["brokers"][0]["address"]
 
-    def talk(self, java: Program, names: str) -> None:
-        """Send a message and receive it."""
+    def talk(self, java: Program, names: str) -> str:
+        """Send a message and receive it; its offset id."""
         producer, consumer = fresh("P"), fresh("C")
         java("producer", name=producer, group=producer, names=names)
         java("consumer", name=consumer, group=consumer, topic="T", names=names)
@@ -69,6 +69,7 @@ class AddressTests(JavaCase):
         self.assertIn(sent["msgId"], [message["msgId"] for message in received])
         for name in (producer, consumer):
             java("stop", name=name)
+        return str(sent["offsetMsgId"])
 
     def told(self, host: str, port: str) -> str:
         """The broker's host, as one is told who asks at an address."""
@@ -126,7 +127,9 @@ class AddressTests(JavaCase):
         port, address = self.standalone("--port", str(base + 4), "--advertise", told)
         self.assertEqual(address, told)
         self.assertEqual(self.told("127.0.0.2", port), "127.0.0.3")
-        self.talk(self.java, f"127.0.0.1:{port}")
+        offset_id = self.talk(self.java, f"127.0.0.1:{port}")
+        # A message is viewed by the address in its id.
+        self.assertEqual(offset_id[:16], f"7F000003{base:08X}")
         self.assertGreater(forwarder.accepted, 0)
 
 
