@@ -14,7 +14,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.wire.bodies.routes import TopicRouteData
+from rocketbroker.wire.bodies.routes import BrokerData, ClusterInfo, TopicRouteData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
@@ -29,6 +29,9 @@ from tests.integration.servers import (
 
 COMMAND = (sys.executable, "-m", "rocketbroker.app.command")
 
+#: This machine for itself, whatever address the brokers register.
+HERE = "127.0.0.1"
+
 #: Starts the words behind it, and waits for them: the parent of a server.
 PARENT = "import subprocess, sys; subprocess.run(sys.argv[1:])"
 
@@ -41,18 +44,21 @@ class StartTests(SynchronousTestCase):
         folder = tempfile.TemporaryDirectory(prefix="rocketbroker-test-")
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
+        self.log = self.folder / "log"
 
     def launch(
         self, line: str, *before: str
     ) -> tuple[subprocess.Popen[str], dict[str, Any]]:
         """Start a server; its process and the ready line."""
-        process = subprocess.Popen(
-            [*before, *COMMAND, *line.split(), "--output", "json"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**environment(), "HOME": str(self.folder)},
-            text=True,
-        )
+        own = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        with open(self.log, "a") as log:
+            process = subprocess.Popen(
+                [*before, *COMMAND, *line.split(), "--output", "json"],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**environment(), **own},
+                text=True,
+            )
         self.addCleanup(self.stop, process)
         assert process.stdout is not None
         return process, json.loads(process.stdout.readline())
@@ -111,6 +117,39 @@ class StartTests(SynchronousTestCase):
             process.terminate()
             self.assertEqual(process.wait(STOP_SECONDS), 0)
 
+    def test_copiedFileJoinsNoOtherNameServersUnlessTold(self) -> None:
+        """Without --join the broker has its own; what it left, killed, goes then."""
+        base = free_base()
+        address = f"127.0.0.1:{base}"
+        self.launch(f"namesrv run --set listenPort={base} --metrics-port off")
+        file = self.folder / "production.conf"
+        file.write_text(f"namesrvAddr={address}\nbrokerName=copy\n")
+        line = f"standalone -c {file} --temporary --port 0 --metrics-port off"
+        alone, ready = self.launch(f"{line} --namesrv-port 0")
+        left = Path(ready["store"])
+        self.assertNotEqual(ready["namesrv"], address)
+        self.assertEqual(list(self.cluster(base)), [])
+        self.assertIn(
+            f"This broker does not join the name servers {address} (namesrvAddr)",
+            self.log.read_text(),
+        )
+        alone.kill()
+        alone.wait()
+        self.assertTrue((left / "abort").exists())
+        joined, ready = self.launch(f"{line} --join")
+        self.assertEqual(ready["namesrv"], address)
+        self.assertEqual(list(self.cluster(base)), ["copy"])
+        self.assertFalse(left.exists())
+        self.assertTrue(Path(ready["store"]).exists())
+        joined.terminate()
+        self.assertEqual(joined.wait(STOP_SECONDS), 0)
+        self.assertFalse(Path(ready["store"]).exists())
+
+    def cluster(self, port: int) -> dict[str, BrokerData]:
+        """The brokers that a name server knows, by name."""
+        answer = ask(port, Command(RequestCode.GET_BROKER_CLUSTER_INFO))
+        return ClusterInfo.from_json(loads(answer.body)).broker_addr_table
+
     def test_allEndCleanlyWhenTheParentIsKilled(self) -> None:
         """Broker, worker and slave are gone, and the stores were closed."""
         store = self.folder / "store"
@@ -122,6 +161,11 @@ class StartTests(SynchronousTestCase):
         server = ready["pid"]
         self.assertNotEqual(server, parent.pid)
         self.assertEqual([each["id"] for each in ready["brokers"]], [0, 1])
+        port = int(ready["namesrv"].rpartition(":")[2])
+        told = {each["id"]: each["address"] for each in ready["brokers"]}
+        self.assertEqual({each.rpartition(":")[0] for each in told.values()}, {HERE})
+        (group,) = self.cluster(port).values()
+        self.assertEqual(group.broker_addrs, told)
         slaves = children_of(server)
         processes = [server, *workers_of(server), *slaves]
         self.assertEqual(len(workers_of(server)), 1)
