@@ -156,6 +156,13 @@ class ServerOptions(usage.Options):
         """Show this help."""
         self.opt_help()  # type: ignore[no-untyped-call]
 
+    def opt_version(self) -> None:
+        """Show the version and exit."""
+        from rocketbroker.metrics.versions import own_version
+
+        print(f"rocketbroker, version {own_version()}")
+        sys.exit(0)
+
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
         """Read the flags; end the program if they make no sense."""
         try:

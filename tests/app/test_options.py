@@ -113,8 +113,12 @@ class OptionsTests(SynchronousTestCase):
             self.assertEqual(printed.count("\n"), 1, printed)
 
     def test_help(self) -> None:
-        """-h and --help show the flags and end well."""
-        for flag in ("-h", "--help"):
+        """-h and --help show the flags and end well; --version says which."""
+        for flag, said in (
+            ("-h", "--configFile"),
+            ("--help", "--configFile"),
+            ("--version", "rocketbroker, version"),
+        ):
             shown = io.StringIO()
             out, sys.stdout = sys.stdout, shown
             try:
@@ -123,7 +127,7 @@ class OptionsTests(SynchronousTestCase):
             finally:
                 sys.stdout = out
             self.assertIn(caught.exception.code, (0, None))
-            self.assertIn("--configFile", shown.getvalue())
+            self.assertIn(said, shown.getvalue())
 
     def test_daemonHasNoParentAndNoReadyLine(self) -> None:
         """Flags that need the foreground are refused for a daemon."""
