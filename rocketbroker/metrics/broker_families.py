@@ -148,6 +148,7 @@ class BrokerFamilies:
         self.scrapes += 1
         options, broker = self._options, self._broker
         run = partial(broker.slices.run, self)
+        self._lags.note_models()
         if options.enable_lag_and_dlq_metrics:
             await run(self._lags.measure(samples, self._wall_ms()))
             for batch in self._lags.batches():
@@ -181,7 +182,7 @@ class BrokerFamilies:
             yield from self._add_pulls(samples)
             yield from self._add_sends(samples)
         if options.metrics_exporter_names:
-            yield from ExporterFamilies(samples, broker).add()
+            yield from ExporterFamilies(samples, broker, self._lags.broadcasting).add()
 
     def _add_totals(self, samples: Samples, oldest: int) -> None:
         """What is not of single topics and groups.

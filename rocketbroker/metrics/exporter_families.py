@@ -11,11 +11,10 @@ Each sample has the broker's common labels, besides, of which C{cluster} is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Final, final
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.clients.consumers import BROADCASTING
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.records.names import (
@@ -36,8 +35,14 @@ CLUSTERING: Final = "1"
 class ExporterFamilies:
     """The exporter's families of one broker and one scrape."""
 
-    def __init__(self, samples: Samples, broker: Broker) -> None:
+    def __init__(
+        self, samples: Samples, broker: Broker, broadcasting: Set[str]
+    ) -> None:
+        """
+        @param broadcasting: the groups that broadcast, which are never behind.
+        """
         self._samples = samples
+        self._broadcasting = broadcasting
         self._broker = broker
         self._name = broker.settings.broker.broker_name
 
@@ -200,7 +205,7 @@ class ExporterFamilies:
                 total += offset
             labels = samples.labels(broker=self._name, topic=topic, group=group)
             offsets.add(labels, total)
-            if online is not None and online.message_model == BROADCASTING:
+            if group in self._broadcasting:
                 continue
             family = diffs
             if is_retry_topic(topic):

@@ -5,6 +5,9 @@ RocketMQ shows groups that are online. Here a group without members that has com
 offsets keeps its lag: what nobody consumes is what an operator has to know of. It has
 nothing in flight, as its next pull begins where it has committed.
 
+Groups that broadcast have no lag here, though RocketMQ shows all messages as theirs:
+their members keep offsets themselves, and what a broker knows of them says nothing.
+
 Ages need store times, which stand in the log and may cost a read of the disk each. So
 families are written in two steps, and what is still missing is read between them, in a
 thread. Times are known from scrape to scrape as long as no offset moves.
@@ -128,9 +131,13 @@ class LagFamilies:
 
     For each scrape L{measure} comes first, then each of L{batches} in a thread, then
     L{add_ages}.
+
+    @ivar broadcasting: the groups that broadcast, or did when they were last online at
+        a scrape: what they may have committed before is no progress of theirs.
     """
 
     def __init__(self, broker: Broker, max_times: int = MAX_TIMES) -> None:
+        self.broadcasting: set[str] = set()
         self._broker = broker
         self._max_times = max_times
         # The store time of the oldest message of some places; -1: it cannot be read.
@@ -138,8 +145,18 @@ class LagFamilies:
         self._unread: dict[Places, list[Place]] = {}
         self._waiting: list[tuple[Values, str, Places]] = []
 
+    def note_models(self) -> None:
+        """See which groups broadcast now."""
+        found, groups = self.broadcasting, self._broker.groups
+        found.difference_update([g for g in found if groups.config(g) is None])
+        for group in self._broker.consumers.groups():
+            if group.message_model == BROADCASTING:
+                found.add(group.name)
+            else:
+                found.discard(group.name)
+
     def measure(self, samples: Samples, now: int) -> Iterator[None]:
-        """Write all that needs no store time that is not known.
+        """Write all that needs no store time that is not known, after L{note_models}.
 
         @param now: the time of day in ms.
         """
@@ -153,6 +170,8 @@ class LagFamilies:
             families.members.add(
                 samples.labels(consumer_group=name), len(group.members)
             )
+            if name in self.broadcasting:
+                continue
             for topic in list(group.subscriptions):
                 self._add(samples, families, name, topic, True, now, known)
                 yield
@@ -167,6 +186,8 @@ class LagFamilies:
             if name not in shown:
                 shown.add(name)
                 families.members.add(samples.labels(consumer_group=name), 0)
+            if name in self.broadcasting:
+                continue
             self._add(samples, families, name, topic, False, now, known)
             yield
 
@@ -279,12 +300,8 @@ class LagFamilies:
             (families.age, labels, lag.committed),
             (families.age_pulled, labels, lag.pulled),
         ]
-        options, group = broker.settings.broker, broker.consumers.group(name)
-        if (
-            options.metrics_exporter_names
-            and not is_retry
-            and (group is None or group.message_model != BROADCASTING)
-        ):
+        options = broker.settings.broker
+        if options.metrics_exporter_names and not is_retry:
             labels = samples.labels(broker=options.broker_name, topic=topic, group=name)
             ages.append((families.age_of_exporter, labels, lag.committed))
         for family, text, places in ages:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import time
 import urllib.parse
@@ -18,6 +19,10 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.frames import encode
+from tests.broker.rig import heartbeat
 from tests.integration.javacase import until
 from tests.integration.servers import Cluster, free_base
 
@@ -89,13 +94,26 @@ class PrometheusTests(SynchronousTestCase):
             time.sleep(0.3)
         raise AssertionError(f"no series for {expression}")
 
+    def broadcast(self, group: str, topic: str) -> None:
+        """A member of a group that broadcasts."""
+        host, _, port = self.cluster.address.partition(":")
+        member = socket.create_connection((host, int(port)), 30)
+        self.addCleanup(member.close)
+        beat = heartbeat([topic], group=group).replace(b"CLUSTERING", b"BROADCASTING")
+        member.sendall(encode(Command(RequestCode.HEART_BEAT, body=beat)))
+
     def test_scrape(self) -> None:
         """Both targets are up, and timers of both are timed; counters have RocketMQ's
-        names and our numbers."""
+        names and our numbers. A group that broadcasts has members and no lag."""
         with Client(Settings(self.cluster.names)) as client:
             producer = Producer(client)
             for number in range(7):
                 producer.send(Message("Scraped", b"%d" % number))
+        self.broadcast("Everywhere", "Scraped")
+        self.query('rocketbroker_group_members{consumer_group="Everywhere"} == 1')
+        self.query(
+            'absent({__name__=~".*(lag|ready|latency).*",consumer_group="Everywhere"})'
+        )
         self.query("count(up == 1) == 2")
         (series,) = self.query('rocketmq_messages_in_total{topic="Scraped"} == 7')
         labels = series["metric"]

@@ -74,6 +74,7 @@ class LagFamiliesTests(SynchronousTestCase):
         """The values by name and group."""
         samples = Samples({}, most=most)
         now = self.rig.wall_ms()
+        self.families.note_models()
         for _ in self.families.measure(samples, now):
             pass
         self.batches = []
@@ -90,10 +91,13 @@ class LagFamiliesTests(SynchronousTestCase):
             for s in family.samples
         }
 
-    def subscribe(self, *topics: str, group: str = "G") -> None:
+    def subscribe(
+        self, *topics: str, group: str = "G", model: str = "CLUSTERING"
+    ) -> None:
         """A member of a group."""
         data = ConsumerData(
             group_name=group,
+            message_model=model,
             subscription_data_set=[SubscriptionData(topic=topic) for topic in topics],
         )
         self.rig.consumers.register(
@@ -131,6 +135,32 @@ class LagFamiliesTests(SynchronousTestCase):
         self.rig.offsets.commit("G", "Gone", 0, 1)
         self.rig.offsets.commit("G", "%RETRY%G", 0, 1)
         self.assertEqual(self.scrape(), {("rocketbroker_group_members", "G"): 0})
+
+    def test_broadcastingGroupHasNoLag(self) -> None:
+        """Members of a group that broadcasts keep their offsets: it has members, and
+        no lag, also once they are gone and whatever was committed before."""
+        self.subscribe("T", model="BROADCASTING")
+        members = "rocketbroker_group_members", "G"
+        self.assertEqual(self.scrape(), {members: 1})
+        self.rig.offsets.commit("G", "T", 0, 1)
+        self.assertEqual(self.scrape(), {members: 1})
+        self.rig.connection.close()
+        self.assertEqual(self.scrape(), {members: 0})
+
+    def test_groupThatBroadcastsNoMoreHasLag(self) -> None:
+        """Its last heartbeat counts; a group that is deleted is a new one later."""
+        self.subscribe("T", model="BROADCASTING")
+        self.scrape()
+        self.subscribe("T")
+        self.assertEqual(self.scrape()["lag_messages", "G"], 3)
+        self.subscribe("T", model="BROADCASTING")
+        self.scrape()
+        self.rig.connection.close()
+        self.rig.groups.delete("G")
+        self.scrape()
+        self.rig.groups.find("G")
+        self.rig.offsets.commit("G", "T", 0, 1)
+        self.assertIn(("lag_messages", "G"), self.scrape())
 
     def test_reset(self) -> None:
         """A reset that the group has not followed yet counts as committed."""
