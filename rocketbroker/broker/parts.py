@@ -50,6 +50,7 @@ from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.stats.broker_stats import BrokerStats
+from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
 from rocketbroker.broker.storage.cleanup import Cleanup
@@ -447,6 +448,7 @@ class Parts:
             self.send_back.counts.messages,
             self._delivered,
         )
+        self.creation_times = CreationTimes(env.clock.seconds)
         commit, pulling = self.group_commit, self.pulling
         self.watermarks = Watermarks(
             store,

@@ -24,6 +24,7 @@ from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.send.send_answers import SIZE_BOUNDS, QueueSends
+from rocketbroker.broker.stats.creation_times import CREATION_BOUNDS, CreationTimes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.exporter_families import ExporterFamilies
@@ -64,6 +65,9 @@ CONSUME_MODES: Final = {
     "CONSUME_PASSIVELY": "push",
     "CONSUME_POP": "pop",
 }
+
+#: RocketMQ's labels for what became of a request.
+STATUSES: Final = {True: "success", False: "failure"}
 
 #: So many counters of queues are added up in one step, and so many topics or groups are
 #: written: some fifty microseconds.
@@ -194,6 +198,7 @@ class BrokerFamilies:
             self._add_stats(samples)
         if options.enable_request_metrics:
             self._add_delays(samples)
+            add_creations(samples, broker.creation_times)
         if options.enable_connection_metrics:
             self._add_problems(samples)
         if options.enable_message_store_metrics:
@@ -425,6 +430,29 @@ class BrokerFamilies:
             "rocketbroker_pulls_refused_total",
             "pulls refused because the group or the topic may not be read",
             diagnosis.refusals.count,
+        )
+
+
+def add_creations(samples: Samples, times: CreationTimes) -> None:
+    """Add how long requests took that make or change topics and groups."""
+    for (succeeded, is_system), each in times.topics.items():
+        samples.histogram(
+            "rocketmq_topic_create_execution_time_milliseconds",
+            "how long requests took that make or change topics",
+            CREATION_BOUNDS,
+            each.counts,
+            each.total_ms,
+            invocation_status=STATUSES[succeeded],
+            is_system=text_of(is_system),
+        )
+    for succeeded, each in times.groups.items():
+        samples.histogram(
+            "rocketmq_consumer_group_create_execution_time_milliseconds",
+            "how long requests took that make or change groups",
+            CREATION_BOUNDS,
+            each.counts,
+            each.total_ms,
+            invocation_status=STATUSES[succeeded],
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -28,7 +29,9 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.master_link import ScriptedLink
 from rocketbroker.testing.replicas import ScriptedReplicas
 from rocketbroker.testing.threads import at_once
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from tests.broker.callers import Caller
@@ -162,6 +165,46 @@ class BrokerFamiliesTests(SynchronousTestCase):
         }
         self.assertEqual(
             (buckets["1024.0"], buckets["4096.0"], buckets["+Inf"]), (2, 3, 3)
+        )
+
+    def test_creationsByOutcome(self) -> None:
+        """Requests that make topics (17, 18) and groups (200, 225) are timed, refused
+        ones and those of the system apart."""
+        name = "rocketmq_topic_create_execution_time_milliseconds_count"
+        self.assertEqual(self.samples(name), [])
+        ext = {
+            "topic": "T",
+            "defaultTopic": "TBW102",
+            "readQueueNums": "4",
+            "writeQueueNums": "4",
+            "perm": "6",
+            "topicFilterType": "SINGLE_TAG",
+        }
+        self.successResultOf(self.ask(17, ext))
+        topics = {"topicConfigList": [TopicConfig(topic_name="U").to_json()]}
+        self.successResultOf(self.ask(18, {}, json.dumps(topics).encode()))
+        self.failureResultOf(self.ask(17, {**ext, "topic": "SCHEDULE_TOPIC_XXXX"}))
+        self.failureResultOf(self.ask(17, {**ext, "topic": "a b"}))
+        for status, is_system, count in (
+            ("success", "false", 2),
+            ("failure", "true", 1),
+            ("failure", "false", 1),
+        ):
+            labels = {"invocation_status": status, "is_system": is_system}
+            self.assertEqual(self.value(name, **labels), count)
+        name = "rocketmq_consumer_group_create_execution_time_milliseconds"
+        group = SubscriptionGroupConfig(group_name="G").to_json()
+        self.successResultOf(self.ask(200, {}, json.dumps(group).encode()))
+        groups = {"groupConfigList": [group]}
+        self.successResultOf(self.ask(225, {}, json.dumps(groups).encode()))
+        self.failureResultOf(self.ask(200, {}, b"{}"))
+        ok = {"invocation_status": "success"}
+        self.assertEqual(self.value(f"{name}_count", **ok), 2)
+        self.assertEqual(self.value(f"{name}_sum", **ok), 0)
+        self.assertEqual(self.value(f"{name}_count", invocation_status="failure"), 1)
+        bounds = [s.labels["le"] for s in self.samples(f"{name}_bucket")]
+        self.assertEqual(
+            bounds[:6], ["10.0", "100.0", "1000.0", "3000.0", "5000.0", "+Inf"]
         )
 
     def test_batchesIn(self) -> None:

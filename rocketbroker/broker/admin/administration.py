@@ -53,6 +53,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.long_requests,
         environment.in_thread,
         parts.registration.announced,
+        parts.creation_times,
     )
     queries = MessageQueries(
         store,
@@ -73,6 +74,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.address,
         environment.clock.seconds,
         environment.wall_ms,
+        parts.creation_times,
     )
     for part in (topic_admin, queries, group_admin):
         running.subscribe(part.configure)

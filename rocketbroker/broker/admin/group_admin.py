@@ -27,6 +27,7 @@ from rocketbroker.broker.json_bodies import (
 from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
@@ -76,12 +77,15 @@ class GroupAdmin:
         address: str,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
+        times: CreationTimes,
     ) -> None:
         """
         @param address: this broker's, for answers.
         @param seconds: the monotonic time, in which members are L{seen
             <rocketbroker.broker.clients.members.Member>}.
+        @param times: of the requests that make groups.
         """
+        self._times = times
         self._options = options
         self._slices = slices
         self._long = long_requests
@@ -120,9 +124,13 @@ class GroupAdmin:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 200: make or change a group."""
-        config = bounded(request, lambda value: value, objects=GROUP_OBJECTS)
-        stored = Deferred.fromCoroutine(self._store(connection, [config]))
-        return stored.addCallback(lambda _: response_to(request))
+        return Deferred.fromCoroutine(self._create(connection, request))
+
+    async def _create(self, connection: IConnection, request: Command) -> Command:
+        with self._times.of_groups():
+            config = bounded(request, lambda value: value, objects=GROUP_OBJECTS)
+            await self._store(connection, [config])
+            return response_to(request)
 
     def create_list(
         self, connection: IConnection, request: Command
@@ -132,11 +140,12 @@ class GroupAdmin:
 
     async def _create_all(self, connection: IConnection, request: Command) -> Command:
         most = self._options.rocketbroker_max_request_entries
-        entries = await self._long.entries(
-            connection, request, "groupConfigList", "groups", most, GROUP_OBJECTS
-        )
-        await self._store(connection, entries)
-        return response_to(request)
+        with self._times.of_groups():
+            entries = await self._long.entries(
+                connection, request, "groupConfigList", "groups", most, GROUP_OBJECTS
+            )
+            await self._store(connection, entries)
+            return response_to(request)
 
     async def _store(self, connection: IConnection, entries: list[object]) -> None:
         """Check group by group, and then take all of them at once."""

@@ -39,6 +39,7 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
+from rocketbroker.broker.stats.creation_times import Creation, CreationTimes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
@@ -102,6 +103,7 @@ class TopicAdmin:
         long_requests: LongRequests,
         in_thread: InThread,
         announced: Callable[[float], Deferred[None]],
+        times: CreationTimes,
     ) -> None:
         """
         @param put_tps: how many messages came into a topic a second, in the last
@@ -110,7 +112,9 @@ class TopicAdmin:
         @param append: appends what was sent in this turn so far.
         @param announced: fires once the name servers know all changes, or
             after so many seconds.
+        @param times: of the requests that make topics.
         """
+        self._times = times
         self._store = store
         self._options = options
         self._topics = topics
@@ -148,24 +152,30 @@ class TopicAdmin:
         self, connection: IConnection, request: Command
     ) -> Deferred[Command | None]:
         """Request 17: make or change a topic."""
-        header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
-        wanted = TopicConfig(
-            topic_name=header.topic,
-            read_queue_nums=header.read_queue_nums,
-            write_queue_nums=header.write_queue_nums,
-            perm=header.perm,
-            topic_filter_type=header.topic_filter_type,
-            topic_sys_flag=header.topic_sys_flag or 0,
-            order=header.order,
-        )
-        config = self._checked(wanted, parsed(header.attributes))
-        if config is None:
-            kept = self._topics.kept(header.topic)
-            return kept.addCallback(lambda _: response_to(request))
-        known = self._topics.stored([header.topic])
-        self._topics.put([config])
-        self._log_changes(connection, known, [config])
-        return self._settled([config]).addCallback(lambda _: response_to(request))
+        return Deferred.fromCoroutine(self._create(connection, request))
+
+    async def _create(self, connection: IConnection, request: Command) -> Command:
+        with self._times.of_topics() as creation:
+            header = CreateTopicRequestHeader.complete(request.ext, ("defaultTopic",))
+            creation.is_system = self._topics.is_system(header.topic)
+            wanted = TopicConfig(
+                topic_name=header.topic,
+                read_queue_nums=header.read_queue_nums,
+                write_queue_nums=header.write_queue_nums,
+                perm=header.perm,
+                topic_filter_type=header.topic_filter_type,
+                topic_sys_flag=header.topic_sys_flag or 0,
+                order=header.order,
+            )
+            config = self._checked(wanted, parsed(header.attributes))
+            if config is None:
+                await self._topics.kept(header.topic)
+                return response_to(request)
+            known = self._topics.stored([header.topic])
+            self._topics.put([config])
+            self._log_changes(connection, known, [config])
+            await self._settled([config])
+            return response_to(request)
 
     def create_static(
         self, connection: IConnection, request: Command
@@ -228,9 +238,15 @@ class TopicAdmin:
 
         Topics that are already as asked stay; RocketMQ then leaves out the others, too.
         """
-        return self._long.begin(request, self._create_all(connection, request))
+        return self._long.begin(request, self._create_list(connection, request))
 
-    async def _create_all(self, connection: IConnection, request: Command) -> Command:
+    async def _create_list(self, connection: IConnection, request: Command) -> Command:
+        with self._times.of_topics() as creation:
+            return await self._create_all(connection, request, creation)
+
+    async def _create_all(
+        self, connection: IConnection, request: Command, creation: Creation
+    ) -> Command:
         """Check topic by topic, and then take all of them at once."""
         most = self._options.rocketbroker_max_request_entries
         entries = await self._long.entries(
@@ -245,6 +261,7 @@ class TopicAdmin:
                 if at == len(wanted):
                     wanted.append(read(TopicConfig.from_json, entries[at]))
                 one = wanted[at]
+                creation.is_system |= self._topics.is_system(one.topic_name)
                 (before,) = self._topics.stored([one.topic_name])
                 checked[at] = before, self._checked_entry(one)
                 if number % STEP_ENTRIES == 0:

@@ -6,5 +6,6 @@
   samples in L{stats_items}.
 - L{rates}: rates per second. L{day_totals}: totals of today and yesterday.
   L{store_latency}: the distribution of the times that messages took to be stored.
+- L{creation_times}: how long requests took that make topics and groups.
 - L{watermarks}: what waits, for the log.
 """

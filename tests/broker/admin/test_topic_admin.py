@@ -89,6 +89,7 @@ class TopicAdminTests(SynchronousTestCase):
             rig.broker.long_requests,
             in_thread,
             self.wait,
+            rig.broker.creation_times,
         )
         admin.register(rig.table)
 
