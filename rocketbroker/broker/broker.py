@@ -94,7 +94,7 @@ class Broker(Parts):
         super().__init__(env, settings, port)
         self.main = ResponderTable()
         self.vip = ResponderTable()
-        self.runtime_info = runtime_info(self, env)
+        self.runtime_info = runtime_info(self, env, self._problem_figure)
         administrators = (self.runtime_info, *administration(self, env))
         self.ha_status = HaStatus(
             self.store, self.services, self.replica_server, self.master_link
@@ -302,10 +302,17 @@ class Broker(Parts):
         The broker serves its clients all the same; while it cannot, C{store.refusal}
         says so.
         """
+        return [*self._table_problems(), *self.ha_status.problems(self.settings.store)]
+
+    def _problem_figure(self) -> dict[str, str]:
+        """Those of tables, for request 28: requests 907 and 26 tell of replication."""
+        found = self._table_problems()
+        return {"problems": " ".join(found)} if found else {}
+
+    def _table_problems(self) -> list[str]:
         found = [file.problem for file in self.files]
         found.append(self.topics.limit.problem(len(self.topics)))
         found.append(self.groups.limit.problem(len(self.groups)))
-        found += self.ha_status.problems(self.settings.store)
         if self.services.role is not Role.MASTER:
             found += [table.problem for table in self.metadata_sync.tables]
         return [sentence for sentence in found if sentence]

@@ -502,7 +502,7 @@ class Disk:
                 raise located(error, path, 0) from error
 
     def usage(self, path: str) -> tuple[int, int]:
-        """See L{IFiles.usage}. Blocks reserved for the system count as used."""
+        """See L{IFiles.usage}."""
         found = os.statvfs(path)
         used = found.f_blocks - found.f_bfree
         return (used + found.f_bavail) * found.f_frsize, found.f_bavail * found.f_frsize

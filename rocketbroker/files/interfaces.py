@@ -146,7 +146,11 @@ class IFiles(Interface):
         """A whole small file."""
 
     def usage(path: str) -> tuple[int, int]:
-        """C{(total, usable)} bytes of the disk that holds C{path}."""
+        """C{(total, usable)} bytes of the disk that holds C{path}.
+
+        Blocks that are reserved for root are in neither, as in C{df}: nobody has used
+        them, and a server cannot.
+        """
 
 
 class IProcesses(Interface):

@@ -17,7 +17,8 @@ from rocketbroker.errors import RequestCodeNotSupported, RocketbrokerError
 from rocketbroker.wire.bodies.routes import ClusterInfo
 from rocketbroker.wire.codes import RequestCode
 
-#: Beyond it a broker cleans, and beyond the second one it refuses sends, in percent.
+#: Beyond it a broker cleans, and beyond the second one it refuses sends, in percent;
+#: RocketMQ's numbers where nobody has set others.
 DISK_WARNING: Final = 75
 DISK_PROBLEM: Final = 90
 
@@ -45,6 +46,7 @@ def of_cluster(cluster: Cluster) -> Iterator[Finding]:
     """The findings of a cluster."""
     yield from of_name_servers(cluster)
     settings: dict[Broker, Mapping[str, str]] = {}
+    started: dict[Broker, int] = {}
     try:
         found = cluster.brokers()
     except RocketbrokerError:
@@ -61,6 +63,7 @@ def of_cluster(cluster: Cluster) -> Iterator[Finding]:
             reason = explained(error, cluster.name_servers).message
             yield Finding(PROBLEM, what, reason)
             continue
+        started[broker] = brokers.number(info, "bootTimestamp") or 0
         yield Finding(OK, what, f"answers; {info.get('brokerVersionDesc', 'unknown')}")
         yield from of_address(cluster, broker)
         yield from of_state(what, info)
@@ -68,7 +71,7 @@ def of_cluster(cluster: Cluster) -> Iterator[Finding]:
         masters = sum(each.broker_id == MASTER for each in found)
         yield from of_settings(what, settings[broker], masters)
     yield from of_differences(settings)
-    yield from of_replicas(cluster, settings)
+    yield from of_replicas(cluster, settings, started)
 
 
 def of_name_servers(cluster: Cluster) -> Iterator[Finding]:
@@ -120,15 +123,27 @@ def is_loopback(address: str) -> bool:
 
 
 def of_state(what: str, info: Mapping[str, str]) -> Iterator[Finding]:
-    """Disk, and what waits."""
+    """The store, its disk, and what waits.
+
+    A rocketbroker says itself whether it stores messages, as at /healthz; of another
+    broker that is known by how full its disk is.
+    """
+    refusal = info.get("storeRefusal", "")
+    if refusal:
+        words = f"it stores no messages: {refusal}"
+        yield Finding(PROBLEM, what, words)
+    if info.get("problems"):
+        yield Finding(WARNING, what, info["problems"])
     used = brokers.used_percent(info)
-    if used is not None and used >= DISK_WARNING:
-        status = PROBLEM if used >= DISK_PROBLEM else WARNING
+    if used is not None and used >= DISK_WARNING and not refusal:
+        is_ours = "runningFlags" in info
+        at = "" if is_ours else f"; sends are refused at {DISK_PROBLEM} %"
+        status = PROBLEM if used >= DISK_PROBLEM and not is_ours else WARNING
         yield Finding(
             status,
             what,
-            f"its disk is {used} % full; sends are refused at {DISK_PROBLEM} %: keep "
-            "messages for a shorter time (fileReservedTime), or give it more room",
+            f"its disk is {used} % full{at}: keep messages for a shorter time "
+            "(fileReservedTime), or give it more room",
         )
     behind = brokers.number(info, "dispatchBehindBytes") or 0
     if behind > MAX_BEHIND:

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import socket
 from collections.abc import Iterator
 
 from rocketbroker.admin.verbs.doctor_cluster import (
-    DISK_PROBLEM,
     DISK_WARNING,
     is_loopback,
     of_settings,
@@ -20,10 +18,18 @@ from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.effects import ignored
 from rocketbroker.config.keyed import did_you_mean
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.files.disk import Disk
+from rocketbroker.files.interfaces import IFiles
+from rocketbroker.store.disk_usage import DiskUsage
+from rocketbroker.store.running_flags import DISK_FULL, RunningFlags
 
 #: With fewer descriptors a few hundred clients are too many.
 MIN_DESCRIPTORS = 4096
+
+#: Where the log is, if it is not in the root.
+LOG_KEY = "storePathCommitLog"
 
 
 def of_machine(path: str) -> Iterator[Finding]:
@@ -46,7 +52,7 @@ def of_machine(path: str) -> Iterator[Finding]:
     yield from of_told_address(settings)
     yield from of_ports(settings)
     yield from of_limits()
-    yield from of_disk(settings.store.store_path_root_dir)
+    yield from of_disk(settings.store, Disk())
 
 
 def of_told_address(settings: BrokerSettings) -> Iterator[Finding]:
@@ -100,19 +106,36 @@ def of_limits() -> Iterator[Finding]:
         yield Finding(OK, "open files", f"{shown} (hard limit)")
 
 
-def of_disk(root: str) -> Iterator[Finding]:
-    """Room and rights where the store is, or will be."""
-    place = os.path.abspath(os.path.expanduser(root))
+def of_disk(options: StoreOptions, files: IFiles) -> Iterator[Finding]:
+    """Room and rights where the store is, or will be: as the broker sees it."""
+    root = existing(options.store_path_root_dir)
+    if not os.access(root, os.W_OK):
+        yield Finding(PROBLEM, "storePathRootDir", f"{root} cannot be written by you")
+    logs = [existing(folder) for folder in log_folders(options)]
+    flags = RunningFlags()
+    usage = DiskUsage(files, options, logs, root, root, flags, lambda: 0)
+    usage.measure()
+    if flags.has(DISK_FULL):
+        words = f"sends will be refused: {flags.reasons(DISK_FULL)}"
+        yield Finding(PROBLEM, "storePathRootDir", words)
+        return
+    for key, room in (("storePathRootDir", usage.queues), (LOG_KEY, usage.log)):
+        if key == LOG_KEY and room.path == root:
+            continue
+        status = OK if room.percent < DISK_WARNING else WARNING
+        words = f"the disk of {room.path} is {room.percent} % full"
+        yield Finding(status, key, words)
+
+
+def log_folders(options: StoreOptions) -> list[str]:
+    """Where the log is, or will be."""
+    given = options.store_path_commit_log or options.store_path_root_dir
+    return [folder for folder in given.split(",") if folder]
+
+
+def existing(folder: str) -> str:
+    """The directory, or the nearest one above it that is there."""
+    place = os.path.abspath(os.path.expanduser(folder))
     while not os.path.exists(place):
         place = os.path.dirname(place)
-    if not os.access(place, os.W_OK):
-        yield Finding(PROBLEM, "storePathRootDir", f"{place} cannot be written by you")
-    usage = shutil.disk_usage(place)
-    used = round(100 * (usage.total - usage.free) / usage.total)
-    status = OK if used < DISK_WARNING else WARNING
-    if used >= DISK_PROBLEM:
-        status = PROBLEM
-    words = f"the disk of {place} is {used} % full"
-    if status != OK:
-        words += f"; sends are refused at {DISK_PROBLEM} %"
-    yield Finding(status, "storePathRootDir", words)
+    return place

@@ -17,28 +17,44 @@ from rocketbroker.wire.bodies.replicas import HARuntimeInfo
 #: 20 s (haHousekeepingInterval).
 MAX_SILENCE_MS: Final = 20_000
 
+#: A broker that was started less than so many ms ago may still be about to find its
+#: master, or its slaves.
+NEW_MS: Final = 20_000
+
+#: Of a slave's link: it gets its master's log, or waits for more of it.
+TRANSFER: Final = "TRANSFER"
+
 #: Where it is written down what to do.
 _PAGE: Final = "docs/replication.rst"
 
 
 def of_replicas(
-    cluster: Cluster, settings: Mapping[Broker, Mapping[str, str]]
+    cluster: Cluster,
+    settings: Mapping[Broker, Mapping[str, str]],
+    started: Mapping[Broker, int],
 ) -> Iterator[Finding]:
     """Masters and slaves, each and beside each other.
 
     @param settings: the settings in force of each broker that answers.
+    @param started: when each of them was started, as it says, in ms.
     """
     yield from of_groups(settings)
     now = cluster.client.settings.machine.wall_ms()
+    new = {
+        (broker.cluster, broker.name)
+        for broker, at in started.items()
+        if 0 <= now - at < NEW_MS
+    }
     for broker, values in settings.items():
         what = f"{broker.name} {broker.address}"
         info = brokers.replication(cluster, broker)
         if info is None:
             continue
+        is_new = (broker.cluster, broker.name) in new
         if broker.broker_id == MASTER:
-            yield from of_master(what, info, values)
+            yield from of_master(what, info, values, is_new)
         else:
-            yield from of_slave(what, info, now)
+            yield from of_slave(what, info, now, is_new)
 
 
 def of_groups(settings: Mapping[Broker, Mapping[str, str]]) -> Iterator[Finding]:
@@ -63,9 +79,12 @@ def of_groups(settings: Mapping[Broker, Mapping[str, str]]) -> Iterator[Finding]
 
 
 def of_master(
-    what: str, info: HARuntimeInfo, settings: Mapping[str, str]
+    what: str, info: HARuntimeInfo, settings: Mapping[str, str], is_new: bool = False
 ) -> Iterator[Finding]:
-    """Whether a master has the slaves that its settings ask for."""
+    """Whether a master has the slaves that its settings ask for.
+
+    @param is_new: whether it, or one of its slaves, has just been started.
+    """
     slaves = info.ha_connection_info
     for slave in slaves:
         if slave.problem:
@@ -85,17 +104,22 @@ def of_master(
         yield Finding(WARNING, what, words)
     elif info.in_sync_slave_nums + 1 < wanted:
         words = (
-            f"sends wait for {wanted} copies (inSyncReplicas), and slaves in sync: "
+            f"its sends wait for {wanted} copies (inSyncReplicas), and slaves in sync: "
             f"{info.in_sync_slave_nums}; they are answered FLUSH_SLAVE_TIMEOUT"
         )
-        yield Finding(PROBLEM, what, words)
+        yield missing(what, words, is_new)
     else:
         words = f"slaves in sync: {info.in_sync_slave_nums}"
         yield Finding(OK, what, words)
 
 
-def of_slave(what: str, info: HARuntimeInfo, now_ms: int) -> Iterator[Finding]:
-    """Whether a slave follows its master."""
+def of_slave(
+    what: str, info: HARuntimeInfo, now_ms: int, is_new: bool = False
+) -> Iterator[Finding]:
+    """Whether a slave follows its master.
+
+    @param is_new: whether it, or its master, has just been started.
+    """
     link = info.ha_client_runtime_info
     silent = now_ms - link.last_read_timestamp
     if link.problem:
@@ -105,13 +129,23 @@ def of_slave(what: str, info: HARuntimeInfo, now_ms: int) -> Iterator[Finding]:
             "knows no master to follow: is it up, of the same brokerName and cluster, "
             "and at the same name servers?"
         )
-        yield Finding(PROBLEM, what, words)
+        yield missing(what, words, is_new)
+    elif not link.last_read_timestamp and link.state == TRANSFER:
+        # The connection is new: nothing was to be said on it yet.
+        yield Finding(OK, what, f"follows {link.master_addr}")
     elif silent > MAX_SILENCE_MS:
         since = f"for {Span(silent)}" if link.last_read_timestamp else "at all"
         words = (
             f"has not heard its master {link.master_addr} {since}: is it up, and "
             "reachable from there at that address (brokerIP2, haListenPort)?"
         )
-        yield Finding(PROBLEM, what, words)
+        yield missing(what, words, is_new)
     else:
         yield Finding(OK, what, f"follows {link.master_addr}")
+
+
+def missing(what: str, words: str, is_new: bool) -> Finding:
+    """Somebody is not there: a problem, unless it may be there in a moment."""
+    if is_new:
+        return Finding(WARNING, what, f"was started just now, and {words}")
+    return Finding(PROBLEM, what, words)

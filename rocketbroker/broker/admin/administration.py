@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from rocketbroker.broker.admin.broker_config import BrokerConfig
 from rocketbroker.broker.admin.client_relay import ClientRelay
 from rocketbroker.broker.admin.clone_offsets import CloneOffsets
@@ -20,8 +22,15 @@ from rocketbroker.files.settings_file import SettingsFile
 from rocketbroker.wire.codes import RequestCode
 
 
-def runtime_info(parts: Parts, environment: BrokerEnvironment) -> RuntimeInfo:
-    """The figures of a broker."""
+def runtime_info(
+    parts: Parts,
+    environment: BrokerEnvironment,
+    problems: Callable[[], Mapping[str, str]],
+) -> RuntimeInfo:
+    """The figures of a broker.
+
+    @param problems: what an operator has to mend, as a figure.
+    """
     return RuntimeInfo(
         parts.running,
         parts.store,
@@ -31,7 +40,12 @@ def runtime_info(parts: Parts, environment: BrokerEnvironment) -> RuntimeInfo:
         environment.wall_ms,
         parts.administrators.before_threads(environment.in_thread),
         parts.waiting_requests[RequestCode.END_TRANSACTION].size,
-        [parts.schedule.figures, parts.timers.figures, parts.log_subscribers.figures],
+        [
+            parts.schedule.figures,
+            parts.timers.figures,
+            parts.log_subscribers.figures,
+            problems,
+        ],
     )
 
 

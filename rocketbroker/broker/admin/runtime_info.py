@@ -136,6 +136,9 @@ class RuntimeInfo:
                 self._running.current.broker.start_accept_send_request_time_stamp
             ),
         }
+        refusal = store.refusal()
+        if refusal is not None:
+            table["storeRefusal"] = refusal  # ours, as it is in /healthz
         for other in self._others:
             table.update(other())
         return table

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
+
+import attrs
 
 from rocketbroker.admin.cluster import Broker
 from rocketbroker.admin.verbs.doctor_cluster import (
@@ -11,7 +14,11 @@ from rocketbroker.admin.verbs.doctor_cluster import (
     of_settings,
     of_state,
 )
+from rocketbroker.admin.verbs.doctor_machine import of_disk
 from rocketbroker.admin.verbs.finding import Finding
+from rocketbroker.config.store import StoreOptions
+from rocketbroker.store.running_flags import DISK_FULL
+from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
@@ -76,6 +83,23 @@ class ClusterTests(VerbCase):
         (problem,) = self.findings(status=1)["problem"]
         self.assertIn("set brokerIP1", problem)
 
+    def test_fullDiskIsProblem(self) -> None:
+        """As at /healthz: the broker says itself whether it stores messages."""
+        reason = "the disk is full: /store: 81 % of 1.0 TiB are used"
+        self.cluster.rig.store.flags.set(DISK_FULL, True, reason, "test")
+        (problem,) = self.findings(status=1)["problem"]
+        self.assertTrue(problem.endswith(f"it stores no messages: {reason}"), problem)
+        self.cluster.rig.store.flags.set(DISK_FULL, False, by="test")
+        self.assertEqual(set(self.findings()), {"ok"})
+
+    def test_tableThatIsNotWrittenIsTold(self) -> None:
+        """What is to be mended, as at /healthz."""
+        rig = self.cluster.rig
+        rig.topics.limit.most = 1
+        (warning,) = self.findings()["warning"]
+        self.assertIn("rocketbrokerMaxAutoTopics", warning)
+        self.assertEqual(warning.split(": ", 1)[1], " ".join(rig.broker.problems()))
+
     def test_clock(self) -> None:
         """A clock that is off; a broker of RocketMQ does not tell it."""
         now = self.cluster.machine.wall_ms()
@@ -105,6 +129,12 @@ class RulesTests(VerbCase):
             self.assertEqual(
                 [each.status for each in found], [status] if status else []
             )
+        # A broker that says whether it stores messages knows it better: see
+        # diskSpaceEnoughBytes.
+        ours = {"commitLogDiskRatio": "0.95", "runningFlags": "0"}
+        (finding,) = of_state("b", ours)
+        self.assertEqual(finding.status, "warning")
+        self.assertNotIn("refused", finding.words)
         found = list(of_state("b", {"dispatchBehindBytes": str(65 << 20)}))
         self.assertEqual(
             found,
@@ -180,6 +210,33 @@ class MachineTests(VerbCase):
             self.assertIn(f"{each} is free", found)
         self.assertIn("hard limit", found)
         self.assertIn("% full", found)
+
+    def test_diskIsFullAsBrokerSeesIt(self) -> None:
+        """By the broker's settings and arithmetic, in which blocks that are reserved
+        for root are neither free nor used."""
+        folder = self.mktemp()
+        options = StoreOptions(store_path_root_dir=folder)
+        disk = MemoryDisk(100 << 20)
+        disk.open("/file", create=True).allocate(0, 80 << 20)
+        place = os.path.dirname(os.path.abspath(folder))
+        self.assertEqual(
+            list(of_disk(options, disk)),
+            [
+                Finding(
+                    "warning",
+                    "storePathRootDir",
+                    f"the disk of {place} is 80 % full",
+                )
+            ],
+        )
+        options = attrs.evolve(options, disk_space_warning_level_ratio=79)
+        (finding,) = of_disk(options, disk)
+        self.assertEqual(finding.status, "problem")
+        self.assertIn(f"{place}: 80 % of 100.0 MiB are used", finding.words)
+        options = attrs.evolve(options, disk_space_enough_bytes=1 << 20)
+        options = attrs.evolve(options, mapped_file_size_commit_log=1 << 20)
+        (finding,) = of_disk(options, disk)
+        self.assertEqual(finding.status, "warning")
 
     def test_wrong(self) -> None:
         """A file that refuses the start, and one with other mistakes."""

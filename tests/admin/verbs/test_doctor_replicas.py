@@ -54,6 +54,14 @@ class MasterTests(SynchronousTestCase):
         self.assertEqual(status, "problem")
         self.assertIn("for 2 copies (inSyncReplicas), and slaves in sync: 0", words)
 
+    def test_newMasterWithoutSlavesIsNoProblem(self) -> None:
+        """It was started just now, or its slave was."""
+        info = HARuntimeInfo(master=True)
+        role = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"}
+        ((status, words),) = statuses(of_master("m", info, role, is_new=True))
+        self.assertEqual(status, "warning")
+        self.assertIn("was started just now, and its sends wait for 2 copies", words)
+
     def test_one(self) -> None:
         """RocketMQ's default asks for no copy, whatever the role's name says."""
         ((status, words),) = self.found(1, 0, brokerRole="SYNC_MASTER")
@@ -64,11 +72,11 @@ class MasterTests(SynchronousTestCase):
 class SlaveTests(SynchronousTestCase):
     """A slave by what it says of its link."""
 
-    def found(self, **link: object) -> tuple[str, str]:
+    def found(self, is_new: bool = False, **link: object) -> tuple[str, str]:
         """What is found of it."""
         body = HAClientRuntimeInfo(**link)  # type: ignore[arg-type]
         info = HARuntimeInfo(ha_client_runtime_info=body)
-        (found,) = statuses(of_slave("s", info, NOW))
+        (found,) = statuses(of_slave("s", info, NOW, is_new))
         return found
 
     def test_well(self) -> None:
@@ -77,6 +85,21 @@ class SlaveTests(SynchronousTestCase):
             self.found(master_addr="m:10912", last_read_timestamp=NOW - 20_000),
             ("ok", "follows m:10912"),
         )
+
+    def test_slaveThatHasJustConnectedFollows(self) -> None:
+        """Its link says so, though the master has not had to say anything yet."""
+        self.assertEqual(
+            self.found(master_addr="m:10912", state="TRANSFER"),
+            ("ok", "follows m:10912"),
+        )
+        self.assertEqual(self.found(master_addr="m:1", state="READY")[0], "problem")
+
+    def test_newSlaveThatDoesNotFollowIsNoProblem(self) -> None:
+        """It knows no master yet, or does not hear it yet."""
+        for link in ({}, {"master_addr": "m:1"}):
+            status, words = self.found(is_new=True, **link)
+            self.assertEqual(status, "warning")
+            self.assertIn("was started just now, and ", words)
 
     def test_nobody(self) -> None:
         """It has no master to follow."""
