@@ -6,6 +6,10 @@ it apart, and the offset to go on from is the one behind its last message. A bat
 begins before the requested offset is handed out too, for its messages behind that
 offset.
 
+What a client takes at the most is not exceeded, but by the first batch. The broker's
+own limits (maxTransferCountOnMessageInMemory and the others) are those at which no
+further batch is begun: the last one may exceed them.
+
 A batch has a tag code only if its sender has given it tags as a whole, which official
 clients do not. RocketMQ then gives it to no consumer that subscribes to tags; here such
 a consumer gets it, and filters each message, as clients do anyway. A single message
@@ -65,19 +69,20 @@ class BatchReading:
         if not first <= offset < end:
             return outside(offset, queue.reported_min_offset, end)
         reading = self._reading
-        cold, max_count, max_bytes = reading.limits(
-            queue, offset, max_messages, max_bytes
-        )
+        cold, most, max_bytes = reading.limits(queue, offset, max_messages, max_bytes)
         cold = cold or offset < queue.trusted_from
-        collector = reading.checked_read(queue, offset, max_count, max_bytes, cold)
+        collector = reading.checked_read(queue, offset, max_messages, max_bytes, cold)
         start = units.find(offset)
-        until = start + max(-(-reading.scan_bytes // BATCH_SIZE), max_count)
+        until = start + max(
+            -(-reading.scan_bytes // BATCH_SIZE), min(max_messages, most)
+        )
         last = min(units.files.size // BATCH_SIZE * reading.max_files + start, until)
         wanted = matches
         if not isinstance(wanted, MessageFilter):
             wanted = MessageFilter(wanted, None)
         entry_filter = reading.entry_filter(queue, cold, wanted)
-        at = _collect(units, offset, start, last, max_count, collector, entry_filter)
+        limits = max_messages, most
+        at = _collect(units, offset, start, last, limits, collector, entry_filter)
         if at == offset:
             if offset < queue.min_offset:
                 # The cleaner has removed the file meanwhile.
@@ -91,15 +96,18 @@ def _collect(
     offset: int,
     number: int,
     until: int,
-    max_count: int,
+    limits: tuple[int, int],
     collector: CheckedRead,
     entry_filter: EntryFilter,
 ) -> int:
     """Take batches from a unit on, as long as they fit.
 
+    @param limits: how many messages the client takes at the most, and with how many the
+        broker stops.
     @return: the offset behind the last message that was passed.
     """
     at = offset
+    max_messages, most = limits
     while number < until:
         found = units.units(number, min(until - number, UNIT_BATCH_SIZE))
         if not found:
@@ -110,7 +118,7 @@ def _collect(
                 number += 1
                 continue
             before = collector.count
-            if before and before + unit.messages > max_count:
+            if before and (before >= most or before + unit.messages > max_messages):
                 return at
             if entry_filter.is_spent:
                 return at

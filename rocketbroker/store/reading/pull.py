@@ -156,7 +156,8 @@ class Reading:
         end = view[queue.slot + MAX]
         if not first <= offset < end:
             return outside(offset, first, end)
-        cold, max_count, max_bytes = self.limits(queue, offset, max_messages, max_bytes)
+        cold, most, max_bytes = self.limits(queue, offset, max_messages, max_bytes)
+        max_count = max(1, min(max_messages, most))
         blob = queue.read(offset, min(end - offset, max_count, ENTRY_BATCH_SIZE))
         own = offset >= queue.trusted_from and not cold
         codes = None if isinstance(matches, MessageFilter) else matches
@@ -205,7 +206,8 @@ class Reading:
     def limits(
         self, queue: Queue, offset: int, max_messages: int, max_bytes: int
     ) -> tuple[bool, int, int]:
-        """Whether the messages there are cold; how many messages and bytes to read."""
+        """Whether the messages there are cold; how many messages and bytes the broker
+        hands out at once."""
         view = self._positions.view
         cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
             queue, offset
@@ -213,8 +215,8 @@ class Reading:
         count_limit, bytes_limit = self._cold_limits if cold else self._hot_limits
         if max_messages > self._hot_limits[0] and self._large_limits[0]:
             count_limit, bytes_limit = self._large_limits
-        max_count = max(1, min(max_messages, count_limit))
-        return cold, max_count, min(max(max_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
+        max_bytes = min(max(max_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
+        return cold, count_limit, max_bytes
 
     def checked_read(
         self, queue: Queue, offset: int, max_count: int, max_bytes: int, cold: bool

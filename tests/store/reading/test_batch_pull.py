@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import attrs
+
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.batches import unwrap
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.file_names import segment_name
@@ -75,6 +78,21 @@ class ReadTests(BatchCase):
         self.assertEqual(self.read(0, 5), [0, 1, 2])
         self.assertEqual(self.read(0, 6), [0, 1, 2, 3, 4, 5])
         self.assertEqual(self.read(3, 1), [3, 4, 5])
+
+    def test_brokersLimitIsExceededByLastBatch(self) -> None:
+        """No batch is begun behind it, while what a client asks for is the most."""
+        options = StoreOptions(
+            max_transfer_count_on_message_in_memory=8, rocketbroker_max_pull_messages=0
+        )
+        self.store.configure(options)
+        put_batches(self.store, self.queue, *[[b"x"] * 3] * 5)
+        self.assertEqual(self.read(0), [*range(9)])
+        self.assertEqual(self.read(0, 9), [*range(9)])
+        self.assertEqual(self.read(0, 8), [*range(6)])
+        self.store.configure(
+            attrs.evolve(options, max_transfer_count_on_message_in_memory=9)
+        )
+        self.assertEqual(self.read(0), [*range(9)])
 
     def test_bytes(self) -> None:
         """As many bytes as fit, but always one batch."""
