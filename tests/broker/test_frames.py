@@ -516,6 +516,12 @@ class MappingTests(FrameCase):
         self.assertIn(f"mapped {MOST} queues of topic 'S' of epoch 1", lines[-1])
         self.assertLess(max(map(len, lines)), 2000)
 
+    def test_changeOfMappingAloneLogsNoTopic(self) -> None:
+        """The topic is as it was: there is nothing to say of it."""
+        self.ask(513, mapped(1))
+        (line,) = logged(lambda: self.ask(513, {**mapped(1), "epoch": 2}))
+        self.assertIn("mapped 1 queues of topic 'S' of epoch 2", line)
+
     def test_wrongItem(self) -> None:
         """As in RocketMQ the topic is taken even if its queues are not."""
         value = mapped(MOST)

@@ -351,8 +351,11 @@ class TopicAdmin:
         known: list[TopicConfig | None],
         configs: list[TopicConfig],
     ) -> None:
-        """Log each of these topics."""
+        """Log each of these topics that is not as it was."""
         for before, config in zip(known, configs, strict=True):
+            if before == config:
+                # Only the mapping of its queues is another.
+                continue
             self._log.info(
                 "{peer} {verb} topic {topic!r}: {changes}",
                 peer=connection.peer,
