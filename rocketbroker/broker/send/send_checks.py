@@ -14,9 +14,16 @@ from rocketbroker.broker.messages.delay_messages import level_of
 from rocketbroker.broker.messages.timer_messages import TIMER_NAMES
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topic_attributes import CLEANUP_POLICY, COMPACTION
-from rocketbroker.broker.metadata.topics import WRITE, TopicTable, has_batch_queues
+from rocketbroker.broker.metadata.topics import (
+    INHERIT,
+    READ,
+    WRITE,
+    TopicTable,
+    has_batch_queues,
+)
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.config.keyed import text_of
 from rocketbroker.errors import (
     FAQ,
     InvalidParameter,
@@ -171,7 +178,7 @@ class SendChecks:
         queue_id = fields.e
         if queue_id >= max(config.write_queue_nums, config.read_queue_nums):
             raise InvalidParameter(
-                f"request queueId[{queue_id}] is illegal, {config} "
+                f"request queueId[{queue_id}] is illegal, {described(config)} "
                 f"Producer: {connection.peer}"
             )
         if queue_id < 0:
@@ -297,3 +304,18 @@ def region_of(options: BrokerOptions) -> dict[str, str]:
         "MSG_REGION": options.region_id,
         "TRACE_ON": "true" if options.trace_on else "false",
     }
+
+
+def described(config: TopicConfig) -> str:
+    """A topic as Java's C{TopicConfig.toString} writes it."""
+    letters = ((READ, "R"), (WRITE, "W"), (INHERIT, "X"))
+    perm = "".join(letter if config.perm & bit else "-" for bit, letter in letters)
+    attributes = ", ".join(map("=".join, config.attributes.items()))
+    return (
+        f"TopicConfig [topicName={config.topic_name}, "
+        f"readQueueNums={config.read_queue_nums}, "
+        f"writeQueueNums={config.write_queue_nums}, perm={perm}, "
+        f"topicFilterType={config.topic_filter_type}, "
+        f"topicSysFlag={config.topic_sys_flag}, order={text_of(config.order)}, "
+        f"attributes={{{attributes}}}]"
+    )

@@ -132,6 +132,16 @@ class CheckTests(SynchronousTestCase):
         self.assertIn("topic[New] not exist, apply first please!", remark)
         self.assertIn("06FAQ", remark)
 
+    def test_topicIsDescribedAsByRocketMQ(self) -> None:
+        """The remark has nothing of Python's in it."""
+        self.rig.topic("T", 4, attributes={"message.type": "NORMAL"})
+        self.assertIn(
+            "request queueId[4] is illegal, TopicConfig [topicName=T, readQueueNums=4, "
+            "writeQueueNums=4, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, "
+            "order=false, attributes={message.type=NORMAL}] Producer: ",
+            self.refused(InvalidParameter, send_ext(queue_id=4)),
+        )
+
     def test_queueId(self) -> None:
         """A queue that the topic does not have is refused."""
         self.assertIn(
