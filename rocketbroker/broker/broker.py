@@ -12,7 +12,7 @@ the store closes last. docs/facts/broker.md 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -302,17 +302,18 @@ class Broker(Parts):
         The broker serves its clients all the same; while it cannot, C{store.refusal}
         says so.
         """
-        return [*self._table_problems(), *self.ha_status.problems(self.settings.store)]
+        return self._problems(self.ha_status.problems(self.settings.store))
 
     def _problem_figure(self) -> dict[str, str]:
         """Those of tables, for request 28: requests 907 and 26 tell of replication."""
-        found = self._table_problems()
+        found = self._problems([])
         return {"problems": " ".join(found)} if found else {}
 
-    def _table_problems(self) -> list[str]:
+    def _problems(self, of_replication: Sequence[str]) -> list[str]:
         found = [file.problem for file in self.files]
         found.append(self.topics.limit.problem(len(self.topics)))
         found.append(self.groups.limit.problem(len(self.groups)))
+        found += of_replication
         if self.services.role is not Role.MASTER:
             found += [table.problem for table in self.metadata_sync.tables]
         return [sentence for sentence in found if sentence]
