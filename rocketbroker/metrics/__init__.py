@@ -5,6 +5,7 @@ L{rocketbroker.metrics.site}: `/metrics` and `/healthz` over HTTP.
 L{rocketbroker.metrics.problems}: `/problems` of a broker.
 L{rocketbroker.metrics.samples}: the text of one scrape, family by family.
 L{rocketbroker.metrics.broker_families}: the metrics of a broker.
+L{rocketbroker.metrics.existing}: which topics and groups have some.
 L{rocketbroker.metrics.store_families}: of those the store's.
 L{rocketbroker.metrics.transactions}: of those the transactions'.
 L{rocketbroker.metrics.pops}: of those consumption by POP.

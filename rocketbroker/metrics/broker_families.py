@@ -27,6 +27,7 @@ from rocketbroker.broker.send.send_answers import SIZE_BOUNDS, QueueSends
 from rocketbroker.broker.stats.creation_times import CREATION_BOUNDS, CreationTimes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
+from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.exporter_families import ExporterFamilies
 from rocketbroker.metrics.exporter_runtime import add_runtime
 from rocketbroker.metrics.failures import add_limits, add_services
@@ -126,6 +127,7 @@ class BrokerFamilies:
         self._in_thread = in_thread
         self._workers = workers
         self._lags = LagFamilies(broker)
+        self._existing = Existing(broker.topics, broker.groups)
         options = broker.settings.broker
         self._common = {
             **constant_labels(options.metrics_label),
@@ -168,25 +170,27 @@ class BrokerFamilies:
         return samples
 
     def _add_topics_and_groups(self, samples: Samples) -> Iterator[None]:
-        options, broker = self._options, self._broker
+        options, broker, existing = self._options, self._broker, self._existing
         if options.enable_lag_and_dlq_metrics:
             letters = broker.dead_letters.counts
-            yield from add_dead_letters(samples, letters, broker.topics)
+            yield from add_dead_letters(samples, letters, broker.topics, existing)
         if options.enable_connection_metrics:
             yield from self._add_consumers(samples)
             yield from self._add_producers(samples)
         if options.enable_transaction_metrics:
-            yield from add_transactions(samples, broker.transactions)
+            yield from add_transactions(samples, broker.transactions, existing)
         if options.enable_pop_metrics:
-            yield from add_pops(samples, broker.pop, self._wall_ms())
+            yield from add_pops(samples, broker.pop, self._wall_ms(), existing)
         if options.enable_message_store_metrics:
-            yield from add_timers(samples, broker.timers)
+            yield from add_timers(samples, broker.timers, existing)
         if options.enable_request_metrics:
-            yield from add_sent_back(samples, broker.send_back)
+            yield from add_sent_back(samples, broker.send_back, existing)
             yield from self._add_pulls(samples)
             yield from self._add_sends(samples)
         if options.metrics_exporter_names:
-            yield from ExporterFamilies(samples, broker, self._lags.broadcasting).add()
+            yield from ExporterFamilies(
+                samples, broker, self._lags.broadcasting, existing
+            ).add()
 
     def _add_totals(self, samples: Samples, oldest: int) -> None:
         """What is not of single topics and groups.
@@ -283,6 +287,8 @@ class BrokerFamilies:
                 yield
             if is_retry_topic(topic) or is_dlq_topic(topic):
                 continue
+            if not self._existing.topic(topic):
+                continue
             labels = samples.labels(
                 topic=topic,
                 message_type=message_type,
@@ -308,6 +314,8 @@ class BrokerFamilies:
             if at % TOPICS_A_STEP == 0:
                 yield
             if is_retry_topic(pulls.topic) or is_dlq_topic(pulls.topic):
+                continue
+            if not self._existing.both(pulls.group, pulls.topic):
                 continue
             labels = samples.labels(
                 topic=pulls.topic,

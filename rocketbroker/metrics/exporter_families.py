@@ -16,6 +16,7 @@ from typing import Final, final
 
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.metadata.offsets import NONE
+from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.records.names import (
     DLQ_PREFIX,
@@ -36,13 +37,18 @@ class ExporterFamilies:
     """The exporter's families of one broker and one scrape."""
 
     def __init__(
-        self, samples: Samples, broker: Broker, broadcasting: Set[str]
+        self,
+        samples: Samples,
+        broker: Broker,
+        broadcasting: Set[str],
+        existing: Existing,
     ) -> None:
         """
         @param broadcasting: the groups that broadcast, which are never behind.
         """
         self._samples = samples
         self._broadcasting = broadcasting
+        self._existing = existing
         self._broker = broker
         self._name = broker.settings.broker.broker_name
 
@@ -84,6 +90,8 @@ class ExporterFamilies:
                 yield
             if is_retry_topic(topic) or is_dlq_topic(topic):
                 continue
+            if not self._existing.topic(topic):
+                continue
             labels = samples.labels(broker=self._name, topic=topic)
             messages.add(labels, stats.minute("TOPIC_PUT_NUMS", topic).tps)
             size.add(labels, stats.minute("TOPIC_PUT_SIZE", topic).tps)
@@ -117,9 +125,12 @@ class ExporterFamilies:
                 back.add(labels, stats.minute("SNDBCK_PUT_NUMS", key).sum)
 
     def _labels_of_key(self, key: str) -> str | None:
-        """The labels for C{topic@group}; None for topics that the exporter skips."""
+        """The labels for C{topic@group}; None for topics that the exporter skips, and
+        for what is gone."""
         topic, _, group = key.partition("@")
         if is_retry_topic(topic) or is_dlq_topic(topic):
+            return None
+        if not self._existing.both(group, topic):
             return None
         return self._samples.labels(broker=self._name, topic=topic, group=group)
 

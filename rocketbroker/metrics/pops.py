@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rocketbroker.broker.pop.service import SCAN_BOUNDS, Pops
+from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
@@ -39,13 +40,18 @@ def status_name(status: int) -> str:
     return _STATUSES.get(status, "UNKNOWN_ERROR")
 
 
-def add_pops(samples: Samples, pop: Pops, now_ms: int) -> Iterator[None]:
+def add_pops(
+    samples: Samples, pop: Pops, now_ms: int, existing: Existing
+) -> Iterator[None]:
     """Add the families of POP."""
     written = samples.counters(
         "rocketmq_pop_revive_in_message_total",
         "check points and acknowledgements that were stored",
     )
     for (group, topic, is_point, status), count in list(pop.log.written.items()):
+        yield
+        if not existing.both(group, topic):
+            continue
         labels = samples.labels(
             consumer_group=group,
             topic=topic,
@@ -53,12 +59,14 @@ def add_pops(samples: Samples, pop: Pops, now_ms: int) -> Iterator[None]:
             put_status=status_name(status),
         )
         written.add(labels, count)
-        yield
     read = samples.counters(
         "rocketmq_pop_revive_out_message_total",
         "check points and acknowledgements that were read again",
     )
     for (group, topic, queue_id, is_point), count in list(pop.revive.read.items()):
+        yield
+        if not existing.both(group, topic):
+            continue
         labels = samples.labels(
             consumer_group=group,
             topic=topic,
@@ -66,16 +74,17 @@ def add_pops(samples: Samples, pop: Pops, now_ms: int) -> Iterator[None]:
             revive_message_type=_KINDS[is_point],
         )
         read.add(labels, count)
-        yield
     revived = samples.counters(
         "rocketmq_pop_revive_retry_messages_total", "messages given out again"
     )
     for (group, topic, status), count in list(pop.revive.revived.items()):
+        yield
+        if not existing.both(group, topic):
+            continue
         labels = samples.labels(
             consumer_group=group, topic=topic, put_status=status_name(status)
         )
         revived.add(labels, count)
-        yield
     _add_revive_queues(samples, pop, now_ms)
     _add_totals(samples, pop)
 

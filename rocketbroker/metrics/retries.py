@@ -15,18 +15,22 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.dead_letters import FailureCounts
 from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.config.keyed import text_of
+from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.records.names import is_system_group
 
 
 def add_dead_letters(
-    samples: Samples, counts: FailureCounts, topics: TopicTable
+    samples: Samples, counts: FailureCounts, topics: TopicTable, existing: Existing
 ) -> Iterator[None]:
     """Add the dead letters of each group."""
     letters = samples.counters(
         "rocketmq_send_to_dlq_messages_total", "messages that became dead letters"
     )
     for (group, topic), count in list(counts.messages.items()):
+        yield
+        if not existing.both(group, topic):
+            continue
         system = topics.is_system(topic) or is_system_group(group)
         labels = samples.labels(
             consumer_group=group,
@@ -34,15 +38,17 @@ def add_dead_letters(
             is_system=text_of(system),
         )
         letters.add(labels, count)
-        yield
 
 
-def add_sent_back(samples: Samples, send_back: SendBack) -> Iterator[None]:
+def add_sent_back(
+    samples: Samples, send_back: SendBack, existing: Existing
+) -> Iterator[None]:
     """Add the messages that consumers sent back."""
     messages = samples.counters(
         "rocketbroker_sent_back_messages_total",
         "messages that consumers sent back, stored again",
     )
     for (group, topic), count in list(send_back.counts.messages.items()):
-        messages.add(samples.labels(consumer_group=group, topic=topic), count)
+        if existing.both(group, topic):
+            messages.add(samples.labels(consumer_group=group, topic=topic), count)
         yield

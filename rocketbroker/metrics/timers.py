@@ -11,11 +11,14 @@ from collections.abc import Iterator
 
 from rocketbroker.broker.timer.timer_counts import DELAY_BOUNDS
 from rocketbroker.broker.timer.timer_service import TimerService
+from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.store_families import DISK
 
 
-def add_timers(samples: Samples, timers: TimerService) -> Iterator[None]:
+def add_timers(
+    samples: Samples, timers: TimerService, existing: Existing
+) -> Iterator[None]:
     """Add the families of timers, if they are switched on."""
     if not timers.is_on:
         return
@@ -32,13 +35,15 @@ def add_timers(samples: Samples, timers: TimerService) -> Iterator[None]:
         DELAY_BOUNDS,
     )
     for topic, counts in list(timers.counts.topics.items()):
+        yield
+        if not existing.topic(topic):
+            continue
         labels = samples.labels(topic=topic, **DISK)
         waiting.add(labels, counts.waiting)
         entered.add(labels, counts.entered)
         delivered.add(labels, counts.delivered)
         if counts.entered:
             delays.add(labels, counts.delays, counts.seconds)
-        yield
     add_totals(samples, timers)
 
 

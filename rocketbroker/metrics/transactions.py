@@ -11,10 +11,13 @@ from collections.abc import Iterator
 
 from rocketbroker.broker.transaction.counters import LATENCY_BOUNDS
 from rocketbroker.broker.transaction.service import Transactions
+from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
 
 
-def add_transactions(samples: Samples, transactions: Transactions) -> Iterator[None]:
+def add_transactions(
+    samples: Samples, transactions: Transactions, existing: Existing
+) -> Iterator[None]:
     """Add the families of transactions."""
     half = samples.gauges("rocketmq_half_messages", "transactions that are open")
     commits = samples.counters(
@@ -29,13 +32,15 @@ def add_transactions(samples: Samples, transactions: Transactions) -> Iterator[N
         LATENCY_BOUNDS,
     )
     for topic, counts in list(transactions.counts.topics.items()):
+        yield
+        if not existing.topic(topic):
+            continue
         labels = samples.labels(topic=topic)
         half.add(labels, counts.open)
         commits.add(labels, counts.commits)
         rollbacks.add(labels, counts.rollbacks)
         if counts.commits:
             latencies.add(labels, counts.latencies, counts.seconds)
-        yield
     add_checks(samples, transactions)
 
 

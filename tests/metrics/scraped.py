@@ -6,7 +6,9 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
+from tests.broker.rig import Rig
 
 
 def parsed(samples: Samples) -> list[Metric]:
@@ -17,3 +19,8 @@ def parsed(samples: Samples) -> list[Metric]:
     others = list(openmetrics.text_string_to_metric_families(text))
     assert found == others, (found, others)
     return found
+
+
+def existing(rig: Rig) -> Existing:
+    """The topics and groups of a broker that have samples."""
+    return Existing(rig.topics, rig.groups)

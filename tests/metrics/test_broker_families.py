@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.environment import BrokerEnvironment
-from rocketbroker.broker.services import HELD_PULLS
+from rocketbroker.broker.services import HELD_PULLS, LOOK_SECONDS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies
@@ -21,6 +21,7 @@ from rocketbroker.records.batches import encode
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
 from rocketbroker.remoting.turns import Turns
+from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.plugins import IFollowerPlugin
 from rocketbroker.store.running_flags import DISK_FULL
@@ -35,7 +36,7 @@ from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from tests.broker.callers import Caller
-from tests.broker.rig import HOST, SMALL, NoLookup, send_ext
+from tests.broker.rig import HOST, SMALL, NoLookup, pull_ext, send_ext
 from tests.broker.storage.subscribers import Plugin
 from tests.metrics.scraped import parsed
 
@@ -206,6 +207,50 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertEqual(
             bounds[:6], ["10.0", "100.0", "1000.0", "3000.0", "5000.0", "+Inf"]
         )
+
+    def test_samplesOfDeletedTopicGoAfterAnHour(self) -> None:
+        """Those of all families; meanwhile their counters are as they were."""
+        self.begin(metricsExporterNames="true")
+        broker = self.broker
+        self.send(10)
+        self.consumer()
+        self.ask(11, pull_ext())
+        broker.dead_letters.counts.count("G", "T")
+        broker.send_back.counts.count("G", "T")
+        broker.transactions.counts.ended("T", True, 5, False)
+        broker.timers.counts.came("T", 5)
+        broker.pop.log.written["G", "T", True, PUT_OK] += 1
+        broker.pop.revive.read["G", "T", 0, True] += 1
+        broker.pop.revive.revived["G", "T", PUT_OK] += 1
+        self.pass_by(LOOK_SECONDS)
+        before = self.of_topic("T")
+        self.assertGreater(len(before), 25)
+        broker.topics.delete("T")
+        after = self.of_topic("T")
+        kept = {
+            name: value
+            for name, value in before.items()
+            if name.endswith(("_total", "_count", "_sum", "_bucket"))
+        }
+        self.assertGreater(len(kept), 15)
+        self.assertEqual({name: after[name] for name in kept}, kept)
+        self.pass_by(3600)
+        self.assertEqual(self.of_topic("T"), {})
+
+    def pass_by(self, seconds: float) -> None:
+        """Let time pass, and what was counted be sampled."""
+        self.clock.advance(seconds)
+        for _ in self.broker.keyed_stats.look():
+            pass
+
+    def of_topic(self, topic: str) -> dict[str, float]:
+        """The samples of a topic, by name."""
+        return {
+            sample.name: sample.value
+            for family in self.scrape()
+            for sample in family.samples
+            if sample.labels.get("topic") == topic
+        }
 
     def test_batchesIn(self) -> None:
         """A batch counts its messages one by one, and its average size once."""

@@ -7,7 +7,7 @@ from rocketbroker.metrics.pops import add_pops, status_name
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from tests.broker.pop.pops import PopCase, handles
-from tests.metrics.scraped import parsed
+from tests.metrics.scraped import existing, parsed
 
 
 class PopFamiliesTests(PopCase):
@@ -24,7 +24,9 @@ class PopFamiliesTests(PopCase):
     def scrape(self, *labels: str) -> dict[tuple[str, ...], float]:
         """The families of POP."""
         samples = Samples({"cluster": "c"})
-        for _ in add_pops(samples, self.rig.broker.pop, self.rig.wall_ms()):
+        for _ in add_pops(
+            samples, self.rig.broker.pop, self.rig.wall_ms(), existing(self.rig)
+        ):
             pass
         return self.values(samples, *labels)
 

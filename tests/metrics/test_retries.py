@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocketbroker.metrics.retries import add_dead_letters, add_sent_back
 from rocketbroker.metrics.samples import Samples
 from tests.broker.send.sent_back import SendBackCase
-from tests.metrics.scraped import parsed
+from tests.metrics.scraped import existing, parsed
 
 
 class RetryFamiliesTests(SendBackCase):
@@ -14,10 +14,11 @@ class RetryFamiliesTests(SendBackCase):
     def values(self) -> dict[tuple[str, ...], float]:
         """All samples, by the values of their labels."""
         samples = Samples({})
+        shown = existing(self.rig)
         counts = self.rig.dead_letters.counts
-        for _ in add_dead_letters(samples, counts, self.rig.topics):
+        for _ in add_dead_letters(samples, counts, self.rig.topics, shown):
             pass
-        for _ in add_sent_back(samples, self.rig.send_back):
+        for _ in add_sent_back(samples, self.rig.send_back, shown):
             pass
         return {
             (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.timers import add_timers
 from tests.broker.timer.case import TimerCase
-from tests.metrics.scraped import parsed
+from tests.metrics.scraped import existing, parsed
 
 
 class TimerFamiliesTests(TimerCase):
@@ -14,7 +14,7 @@ class TimerFamiliesTests(TimerCase):
     def values(self) -> dict[tuple[str, str], float]:
         """All samples, by name and topic or bound."""
         samples = Samples({"cluster": "c"})
-        for _ in add_timers(samples, self.timers):
+        for _ in add_timers(samples, self.timers, existing(self.rig)):
             pass
         found = [s for family in parsed(samples) for s in family.samples]
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.transactions import add_transactions
 from tests.broker.transactions import COMMIT, ROLLBACK, ROUND, TransactionCase
-from tests.metrics.scraped import parsed
+from tests.metrics.scraped import existing, parsed
 
 
 class TransactionFamiliesTests(TransactionCase):
@@ -14,7 +14,7 @@ class TransactionFamiliesTests(TransactionCase):
     def values(self) -> dict[tuple[str, str], float]:
         """All samples, by name and topic."""
         samples = Samples({"cluster": "c"})
-        for _ in add_transactions(samples, self.rig.transactions):
+        for _ in add_transactions(samples, self.rig.transactions, existing(self.rig)):
             pass
         found = [s for family in parsed(samples) for s in family.samples]
         return {(s.name, s.labels.get("topic", "")): s.value for s in found}

@@ -19,6 +19,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.creation_limit import CreationLimit
+from rocketbroker.broker.metadata.deletions import Deletions
 from rocketbroker.broker.metadata.topics import READ, loaded_version, sort_in
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -48,6 +49,7 @@ class GroupTable:
     @ivar generation: moves with each change.
     @ivar version: what slaves compare.
     @ivar limit: how many groups clients may create by using them.
+    @ivar deletions: the groups that were deleted not long ago.
     """
 
     _log = Logger()
@@ -67,6 +69,7 @@ class GroupTable:
             "rocketbrokerMaxAutoGroups",
             options.rocketbroker_max_auto_groups,
         )
+        self.deletions = Deletions(wall_ms)
         self._lmq = lmq
         self.generation = 0
         self.version = DataVersion(timestamp=wall_ms())
@@ -165,8 +168,10 @@ class GroupTable:
         @param gone: what the master does not have; built-in groups stay.
         @param version: the master's.
         """
-        for name in set(gone).difference(BUILT_IN):
+        left = set(gone).difference(BUILT_IN)
+        for name in left:
             self._configs.pop(name, None)
+        self.deletions.note(left)
         self._configs.update({config.group_name: config for config in changed})
         self._sorted = sorted(self._configs)
         self.version = version
@@ -191,6 +196,7 @@ class GroupTable:
         if self._configs.pop(name, None) is None:
             return False
         del self._sorted[bisect_left(self._sorted, name)]
+        self.deletions.note([name])
         self._changed()
         return True
 

@@ -21,6 +21,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.creation_limit import CreationLimit
+from rocketbroker.broker.metadata.deletions import Deletions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import RemoteProtocolError, TopicNotExist
@@ -70,6 +71,7 @@ class TopicTable:
     @ivar generation: moves with each change.
     @ivar version: what name servers compare.
     @ivar limit: how many topics sends may create.
+    @ivar deletions: the topics that were deleted not long ago.
     """
 
     _log = Logger()
@@ -91,6 +93,7 @@ class TopicTable:
             "rocketbrokerMaxAutoTopics",
             options.rocketbroker_max_auto_topics,
         )
+        self.deletions = Deletions(wall_ms)
         self._lmq = lmq
         self._timer = timer
         self.generation = 0
@@ -312,6 +315,7 @@ class TopicTable:
         left = [name for name in gone if name not in self._built_in]
         for name in left:
             self._configs.pop(name, None)
+        self.deletions.note(left)
         names = [config.topic_name for config in changed]
         self._configs.update(zip(names, changed, strict=True))
         self._sorted = sorted(self._configs)
@@ -325,6 +329,7 @@ class TopicTable:
         if self._configs.pop(name, None) is None:
             return False
         del self._sorted[bisect_left(self._sorted, name)]
+        self.deletions.note([name])
         self._changed([name])
         return True
 
