@@ -129,8 +129,8 @@ def of_disk(options: StoreOptions, files: IFiles) -> Iterator[Finding]:
 
 def log_folders(options: StoreOptions) -> list[str]:
     """Where the log is, or will be."""
-    given = options.store_path_commit_log or options.store_path_root_dir
-    return [folder for folder in given.split(",") if folder]
+    given = (options.store_path_commit_log or "").split(",")
+    return [folder for folder in given if folder] or [options.store_path_root_dir]
 
 
 def existing(folder: str) -> str:

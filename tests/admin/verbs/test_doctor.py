@@ -238,6 +238,19 @@ class MachineTests(VerbCase):
         (finding,) = of_disk(options, disk)
         self.assertEqual(finding.status, "warning")
 
+    def test_diskOfLogIsLookedAtToo(self) -> None:
+        """Where it is another; one that names no directory is that of the root."""
+        folder = os.path.dirname(os.path.abspath(self.mktemp()))
+        for given, keys in (
+            ("/", ["storePathRootDir", "storePathCommitLog"]),
+            (",", ["storePathRootDir"]),
+        ):
+            options = StoreOptions(
+                store_path_root_dir=folder, store_path_commit_log=given
+            )
+            found = list(of_disk(options, MemoryDisk(100 << 20)))
+            self.assertEqual([each.what for each in found], keys)
+
     def test_wrong(self) -> None:
         """A file that refuses the start, and one with other mistakes."""
         found = self.check("listenPort=many\n", status=1)
