@@ -82,6 +82,7 @@ def describe_need(files: IFiles, folder: str, size: int) -> str:
     @param folder: the log's.
     @param size: how much it needs.
     """
+    folder = os.path.abspath(folder)
     while not files.exists(folder):
         folder = os.path.dirname(folder)
     try:
