@@ -121,21 +121,36 @@ class RefusedStarts(SynchronousTestCase):
         self.assertIn(str(blocked), self.start("rocketbroker", "-c", path))
 
     def test_lockedStore(self) -> None:
-        """A store that another broker uses is named; that broker is not hurt."""
+        """A store that another broker uses is named, and that broker's process; it is
+        not hurt."""
         cluster = Cluster().start()
         self.addCleanup(cluster.stop)
         path = self.settings(storePathRootDir=cluster.store)
-        self.assertIn(str(cluster.store), self.start("rocketbroker", "-c", path))
+        output = self.start("rocketbroker", "-c", path)
+        self.assertIn(str(cluster.store), output)
+        process = cluster.broker.process
+        assert process is not None
+        self.assertIn(f"process {process.pid}.", output)
         with Client(Settings(cluster.names)) as client:
             sent = Producer(client).send(Message("AfterTheOther", b"x"))
         self.assertEqual(sent.status, 0)
 
     def test_lockedInTheBackground(self) -> None:
-        """A broker that twistd sends to the background still has its store."""
-        path, pid = self.settings(), self.folder / "twistd.pid"
+        """A broker that twistd sends to the background, and to another directory, still
+        has its store, by a path that begins where it was started; here with another
+        reactor."""
+        path = self.settings(storePathRootDir="store")
+        pid = self.folder / "twistd.pid"
+        (self.folder / "elsewhere").mkdir()
         twistd = Path(sys.executable).parent / "twistd"
-        command = [sys.executable, str(twistd), f"--pidfile={pid}"]
-        command += [f"--logfile={self.folder}/log", "rocketbroker", "-c", path]
+        command = [sys.executable, str(twistd), f"--pidfile={pid}", "--reactor=poll"]
+        command += [
+            "--rundir=elsewhere",
+            f"--logfile={self.folder}/log",
+            "rocketbroker",
+            "-c",
+            path,
+        ]
         env = environment()
         subprocess.run(command, check=True, timeout=300, cwd=self.folder, env=env)
         number = int(pid.read_text())
