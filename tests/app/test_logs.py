@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 from twisted.application.service import Application
@@ -49,6 +50,16 @@ class OptionsTests(LogCase):
             given["keep_files"],
         )
         return str(error)
+
+    def test_pathOfTheFile(self) -> None:
+        """It begins where the server is started, or in the home directory."""
+        for file, place in (
+            ("a.log", os.path.abspath("a.log")),
+            ("~/a.log", os.path.expanduser("~/a.log")),
+            ("${user.home}/a.log", os.path.expanduser("~/a.log")),
+        ):
+            options = LogOptions.from_texts(file, "info", "text", 0, 0)
+            self.assertEqual(options.file, place)
 
     def test_refused(self) -> None:
         """What makes no sense is one sentence with the flag."""
