@@ -55,6 +55,7 @@ from rocketbroker.config.namesrv import (
     NamesrvOptions,
     NamesrvSettings,
 )
+from rocketbroker.config.paths import resolved
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError
 
@@ -129,7 +130,7 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
         settings.pop("storePathCommitLog", None)
         settings = {**small_sizes(settings), **settings}
     if flags.directory is not None:
-        settings["storePathRootDir"] = os.path.abspath(flags.directory)
+        settings["storePathRootDir"] = resolved(flags.directory)
     if flags.port is not None:
         settings["listenPort"] = str(flags.port)
     if flags.advertise is not None:
@@ -158,7 +159,9 @@ class Standalone:
         @raise ConfigurationError: one sentence.
         @raise StoreError: one sentence.
         """
-        path = None if flags.config is None else os.path.realpath(flags.config)
+        path = (
+            None if flags.config is None else os.path.realpath(resolved(flags.config))
+        )
         settings = merged(given, flags)
         self._flags = flags.start
         if path is None:
@@ -324,7 +327,9 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
 
     directory = None
     try:
-        given = {} if flags.config is None else properties.read(flags.config)
+        given: dict[str, str] = {}
+        if flags.config is not None:
+            given = properties.read(resolved(flags.config))
         if flags.is_temporary:
             remove_left(tempfile.gettempdir(), Standalone._log)
             directory = TemporaryDirectory(tempfile.gettempdir())

@@ -43,9 +43,10 @@ Settings
 .. Made from the code: python3 -m rocketbroker.config.settings_page > docs/settings.rst
 
 Settings stand in a Java ``.properties`` file, one ``key=value`` a line, with RocketMQ's
-keys: ``twistd -n rocketbroker -c broker.properties``, ``twistd -n namesrv -c
-namesrv.properties`` or ``rocketbroker standalone -c broker.properties``. A comment has
-a line of its own; behind a value it would be part of the value.
+keys: ``rocketbroker broker run -c broker.properties``, ``rocketbroker namesrv run -c
+namesrv.properties`` or ``rocketbroker standalone -c broker.properties``; with
+``twistd rocketbroker`` and ``twistd namesrv`` alike. A comment has a line of its own;
+behind a value it would be part of the value.
 
 A value that does not fit ends the start with one sentence and exit status 1. A key that
 is not known, and a setting without effect that is not at its default, is named in the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import socket
 from contextlib import redirect_stderr
 from pathlib import Path
@@ -68,6 +69,15 @@ class MergedTests(SynchronousTestCase):
                 "brokerIP1": "b.example",
             },
         )
+
+    def test_directoryIsAPathLikeAnyOther(self) -> None:
+        """It begins where the command is started, or in the home directory."""
+        for directory, place in (
+            ("d", os.path.abspath("d")),
+            ("~/d", os.path.expanduser("~/d")),
+        ):
+            settings = merged(self.given, Flags(directory=directory))
+            self.assertEqual(settings["storePathRootDir"], place)
 
     def test_temporary(self) -> None:
         """What is thrown away lies in one directory, with small files."""

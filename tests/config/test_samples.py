@@ -70,7 +70,7 @@ class SampleTests(SynchronousTestCase):
     def test_readmeUsesTheSamples(self) -> None:
         """A command that names a settings file can be entered in a checkout."""
         text = (ROOT / "README.rst").read_text("utf-8")
-        named = re.findall(r"twistd .*-c (\S+)", text)
+        named = re.findall(r"(?:twistd|broker|namesrv) .*-c (\S+)", text)
         self.assertGreater(len(named), 1)
         for path in named:
             self.assertTrue((ROOT / path).is_file(), path)

@@ -56,6 +56,8 @@ class WindowsTests(SynchronousTestCase):
             ["--help"],
             ["topic", "ls", "-n", "127.0.0.1:1"],
             ["standalone"],
+            ["broker", "run"],
+            ["namesrv", "run"],
             ["store", "ls", "."],
             ["doctor", "--config", "setup.cfg"],
         ]
