@@ -129,7 +129,7 @@ def settings_of(options: Options) -> BrokerSettings:
         path = os.path.realpath(resolved(path))
         properties = read(path)
     else:
-        root = flags.settings.get("storePathRootDir") or store_root()
+        root = resolved(flags.settings.get("storePathRootDir", "")) or store_root()
         properties = kept_changes(changes_path(root), CLASSES)
     properties = flags.over(properties)
     if options["advertise"] is not None:

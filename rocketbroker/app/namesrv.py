@@ -66,7 +66,7 @@ def settings_of(options: Options) -> NamesrvSettings:
     """
     path, flags = options["configFile"], options.start_flags()
     if path is None:
-        default = flags.settings.get("configStorePath")
+        default = resolved(flags.settings.get("configStorePath", ""))
         kept_at = default or NamesrvOptions().config_store_path
         kept = kept_changes(kept_at, [NamesrvOptions])
         return NamesrvSettings.from_properties(flags.over(kept))

@@ -165,7 +165,7 @@ class Standalone:
         settings = merged(given, flags)
         self._flags = flags.start
         if path is None:
-            root = settings.get("storePathRootDir") or store_root()
+            root = resolved(settings.get("storePathRootDir", "")) or store_root()
             settings = {**kept_changes(changes_path(root), CLASSES), **settings}
         # Checked before the name server listens.
         checked = BrokerSettings.from_properties(settings, path)

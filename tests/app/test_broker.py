@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -168,6 +169,19 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(settings.broker.metrics_prom_exporter_port, 0)
         with self.assertRaises(ConfigurationError):
             self.settings("--set", "brokerName")
+
+    def test_changesAreReadFromTheStoreOfSet(self) -> None:
+        """What requests have changed lies in the store, and --set may say where that
+        is, by a relative path, too."""
+        root = Path(self.mktemp())
+        (root / "config").mkdir(parents=True)
+        (root / "config" / "broker.properties").write_text("brokerPermission=4\n")
+        for path in (str(root), str(root.absolute())):
+            settings = self.settings("--set", f"storePathRootDir={path}")
+            self.assertEqual(settings.broker.broker_permission, 4)
+        from_home = os.path.relpath(root, os.path.expanduser("~"))
+        with_home = self.settings("--set", f"storePathRootDir=~/{from_home}")
+        self.assertEqual(with_home.broker.broker_permission, 4)
 
     def test_slaveMakesNoTopics(self) -> None:
         """A slave has its master's topics: --topic is refused."""
