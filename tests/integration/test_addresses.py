@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,7 @@ class Forwarder:
         threading.Thread(target=target, args=args, daemon=True).start()
 
     def _accept(self) -> None:
-        with suppress(OSError):
+        with contextlib.suppress(OSError):
             while True:
                 near, _ = self._sockets[0].accept()
                 far = socket.create_connection(self._there)
@@ -159,7 +159,7 @@ class Forwarder:
                 self._start(self._copy, far, near)
 
     def _copy(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
+        with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
@@ -167,6 +167,6 @@ class Forwarder:
     def stop(self) -> None:
         """Close all."""
         for sock in self._sockets:
-            with suppress(OSError):
+            with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
             sock.close()
