@@ -35,7 +35,8 @@ class AddressTests(JavaCase):
     """Each client reaches the broker by the address that it knows."""
 
     def standalone(self, *flags: str) -> tuple[str, str]:
-        """Start one; the ports of its name server and the address of its broker."""
+        """Start one; the port of its name server and the address of its broker."""
+        self.sent = 0
         self.folder = Path(self.mktemp()).absolute()
         self.folder.mkdir()
         process = subprocess.Popen(
@@ -65,7 +66,8 @@ class AddressTests(JavaCase):
         java("producer", name=producer, group=producer, names=names)
         java("consumer", name=consumer, group=consumer, topic="T", names=names)
         sent = java.send(producer, "T", names.encode())
-        received = java.received(consumer, 1)
+        self.sent += 1
+        received = java.received(consumer, self.sent)
         self.assertIn(sent["msgId"], [message["msgId"] for message in received])
         for name in (producer, consumer):
             java("stop", name=name)
