@@ -177,8 +177,7 @@ class ServerConnection:
             try:
                 rest = rest[stream.send(rest) :]
             except ConnectionLost as problem:
-                self.close(str(problem))
-                raise
+                raise self._lost(problem) from problem
             if rest:
                 self._wait(stream, True, deadline)
 
@@ -199,12 +198,16 @@ class ServerConnection:
             try:
                 data = stream.receive()
             except ConnectionLost as problem:
-                self.close(str(problem))
-                raise
+                raise self._lost(problem) from problem
             if data:
                 self._take(data)
             elif data is not None:
                 self.close("the server closed it")
+
+    def _lost(self, problem: ConnectionLost) -> ConnectionLost:
+        """Close what has broken; an error that says to which server it was."""
+        self.close(str(problem))
+        return ConnectionLost(f"the connection to {self.address} is gone: {problem}")
 
     def _take(self, data: bytes) -> None:
         try:

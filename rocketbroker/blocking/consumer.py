@@ -24,6 +24,7 @@ from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import (
     BrokerError,
     ConfigurationError,
+    NoPermission,
     RemoteProtocolError,
     RocketbrokerError,
 )
@@ -92,10 +93,15 @@ class Consumer:
         """Find out where to go on; L{poll} does it by itself.
 
         @raise TopicNotExist: there is no such topic.
+        @raise NoPermission: none of its queues may be read.
         """
         queues = self._queues
         if queues is None:
             queues = self._client.queues(self._topic)
+            if not queues:
+                raise NoPermission(
+                    f"{self._topic} may not be read: it has no read permission"
+                )
         positions = {}
         for queue in queues:
             offset = self._client.committed_offset(queue, self._group)

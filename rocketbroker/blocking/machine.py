@@ -100,6 +100,15 @@ def split_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def reason(problem: OSError | UnicodeError) -> str:
+    """Why a socket failed, in the words of the system."""
+    if isinstance(problem, UnicodeError):
+        return "no host has such a name"
+    if isinstance(problem, TimeoutError) and not problem.strerror:
+        return "no answer in time"
+    return problem.strerror or str(problem)
+
+
 @attrs.frozen
 class ThisMachine:
     """The machine we run on; it has no state."""
@@ -110,7 +119,7 @@ class ThisMachine:
             made = socket.create_connection((host, port), seconds)
         except (OSError, UnicodeError) as problem:
             raise ConnectionLost(
-                f"cannot connect to {host}:{port}: {problem}"
+                f"cannot connect to {host}:{port}: {reason(problem)}"
             ) from problem
         made.setblocking(False)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -219,7 +228,9 @@ class TcpStream:
         except BlockingIOError:
             return None
         except OSError as problem:
-            raise ConnectionLost(f"the connection broke: {problem}") from problem
+            raise ConnectionLost(
+                f"the connection broke: {reason(problem)}"
+            ) from problem
 
     def send(self, data: memoryview) -> int:
         """See L{Stream.send}."""
@@ -228,7 +239,9 @@ class TcpStream:
         except BlockingIOError:
             return 0
         except OSError as problem:
-            raise ConnectionLost(f"the connection broke: {problem}") from problem
+            raise ConnectionLost(
+                f"the connection broke: {reason(problem)}"
+            ) from problem
 
     def close(self) -> None:
         """See L{Stream.close}; a thread that waits for it is woken."""

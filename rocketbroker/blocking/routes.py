@@ -16,6 +16,7 @@ from rocketbroker.blocking.settings import Settings, name_server_list
 from rocketbroker.errors import (
     ConfigurationError,
     ConnectionLost,
+    NoPermission,
     RemoteProtocolError,
     RequestTimeout,
     RocketbrokerError,
@@ -49,6 +50,10 @@ class MessageQueue(NamedTuple):
 
     def __str__(self) -> str:
         return f"queue {self.queue_id} of {self.topic} on {self.broker}"
+
+
+class NoBroker(TopicNotExist):
+    """The name server knows the topic, but now no broker that could be asked."""
 
 
 def write_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
@@ -202,27 +207,35 @@ class Routes:
         A topic that does not exist gets queues on the brokers that create topics on
         the first send.
 
-        @raise TopicNotExist: there is no such topic and nobody creates it, or none of
-            its queues can be written.
+        @raise TopicNotExist: there is no such topic and nobody creates it.
+        @raise NoBroker: none of its brokers has a master now.
+        @raise NoPermission: none of its queues may be written.
         """
         try:
-            queues = self.view(topic).write
+            view = self.view(topic)
         except TopicNotExist as problem:
-            queues = self._queues_to_be(topic, problem)
-        if not queues:
-            raise TopicNotExist(f"no queue of {topic} can be written")
-        return queues
+            return self._queues_to_be(topic, problem)
+        if view.write:
+            return view.write
+        if view.masters and view.route.queue_datas:
+            raise NoPermission(
+                f"{topic} may not be written: it has no write permission"
+            )
+        raise NoBroker(f"the name server knows no master now for {topic}")
 
     def _queues_to_be(self, topic: str, problem: TopicNotExist) -> list[MessageQueue]:
         try:
             default = self.view(AUTO_CREATE_TOPIC)
         except TopicNotExist:
             raise problem from None
-        return [
+        queues = [
             MessageQueue(topic, queue.broker, queue.queue_id)
             for queue in default.write
             if queue.queue_id < NEW_TOPIC_QUEUES
         ]
+        if not queues:
+            raise problem
+        return queues
 
     def to_read(self, topic: str) -> Sequence[MessageQueue]:
         """The queues to read, by broker and number.
@@ -235,8 +248,8 @@ class Routes:
         """The broker to talk to about a queue.
 
         @param master_only: otherwise a slave will do where there is no master.
-        @raise TopicNotExist: the queue's broker does not have the topic, or has no
-            master.
+        @raise TopicNotExist: there is no such topic.
+        @raise NoBroker: the queue's broker is not registered, or has no master.
         """
         try:
             view = self.view(queue.topic)
@@ -249,7 +262,7 @@ class Routes:
         if address is None and not master_only:
             address = view.any.get(queue.broker)
         if address is None:
-            raise TopicNotExist(f"no broker for {queue} is known")
+            raise NoBroker(f"the name server knows no master now for {queue}")
         return address
 
     def clusters(self) -> ClusterInfo:

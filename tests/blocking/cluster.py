@@ -208,12 +208,16 @@ class MemoryCluster:
     """A name server under two addresses, and two brokers.
 
     @ivar topics: how many queues each topic has, on each of its brokers.
+    @ivar perm: the permission of all topics.
+    @ivar ids: the id of each broker.
     """
 
     def __init__(self, seconds: float = 1.0, attempts: int = 3) -> None:
         self.brokers = {name: MemoryBroker(name) for name in ("b1", "b2")}
         self.topics: dict[str, dict[str, int]] = {"T": {"b1": 2, "b2": 2}}
         self.order: str | None = None
+        self.perm = 6
+        self.ids = dict.fromkeys(self.brokers, 0)
         self.addresses = {name: f"{name}:10911" for name in self.brokers}
         self.machine = ScriptedMachine(
             {
@@ -249,7 +253,7 @@ class MemoryCluster:
                     broker_name=name,
                     read_queue_nums=count,
                     write_queue_nums=count,
-                    perm=6,
+                    perm=self.perm,
                 )
                 for name, count in self.topics[topic].items()
             ],
@@ -263,5 +267,5 @@ class MemoryCluster:
         return BrokerData(
             cluster="c" + name[1:],
             broker_name=name,
-            broker_addrs={0: self.addresses[name]},
+            broker_addrs={self.ids[name]: self.addresses[name]},
         )

@@ -122,7 +122,8 @@ class ConnectionTests(SynchronousTestCase):
         connection = self.make()
         connection.invoke(Command(1), 1.0)
         self.machine.streams[0].hung_up = True
-        self.assertRaises(ConnectionLost, connection.submit, Command(1), 1.0)
+        with self.assertRaisesRegex(ConnectionLost, "^the connection to .*:.* is gone"):
+            connection.submit(Command(1), 1.0)
         self.assertEqual(connection.invoke(Command(1), 1.0).code, 0)
 
     def test_nobody(self) -> None:

@@ -63,6 +63,12 @@ class ConsumerTests(SynchronousTestCase):
         self.cluster.brokers["b2"].put("T", 1, b"new")
         self.assertEqual(self.drain(self.consumer()), [b"new"])
 
+    def test_unreadableTopicIsTold(self) -> None:
+        """Nothing would ever come of a topic that may not be read."""
+        self.cluster.perm = 2
+        with self.assertRaisesRegex(NoPermission, "T may not be read"):
+            self.consumer().poll(0.0)
+
     def test_commitsWhatMoved(self) -> None:
         """Only queues that have moved are committed."""
         consumer = self.consumer()

@@ -13,6 +13,7 @@ from rocketbroker.blocking.machine import (
     Stream,
     TcpStream,
     ThisMachine,
+    reason,
     split_address,
 )
 from rocketbroker.errors import ConfigurationError, ConnectionLost
@@ -168,6 +169,18 @@ class SelectedStreamTests(TcpStreamTests):
 
 class MachineTests(SynchronousTestCase):
     """Addresses, identity."""
+
+    def test_reasonsAreTheSystemsWords(self) -> None:
+        """Users read no notation of Python."""
+        for problem, text in (
+            (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+            (TimeoutError("timed out"), "no answer in time"),
+            (TimeoutError(110, "Connection timed out"), "Connection timed out"),
+            (socket.gaierror(-2, "Name not known"), "Name not known"),
+            (UnicodeError("label too long"), "no host has such a name"),
+            (OSError("odd"), "odd"),
+        ):
+            self.assertEqual(reason(problem), text)
 
     def test_addresses(self) -> None:
         """Host and port are split at the last colon."""

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.blocking.connections import Connections
 from rocketbroker.blocking.routes import (
     MessageQueue,
+    NoBroker,
     Routes,
     read_queues,
     write_queues,
@@ -18,6 +19,7 @@ from rocketbroker.blocking.settings import Settings, name_server_list
 from rocketbroker.errors import (
     ConfigurationError,
     ConnectionLost,
+    NoPermission,
     RemoteProtocolError,
     RequestTimeout,
     TopicNotExist,
@@ -155,6 +157,24 @@ class RouteTests(SynchronousTestCase):
         """A queue of a broker that the topic does not have has no address."""
         with self.assertRaises(TopicNotExist):
             self.routes.address(MessageQueue("T", "b3", 0))
+
+    def test_absentMasterIsNotAbsentTopic(self) -> None:
+        """A topic whose masters are away is there, and cannot be asked now."""
+        for broker in ("b1", "b2"):
+            self.cluster.ids[broker] = 1
+        self.assertEqual(len(self.routes.to_read("T")), 4)
+        for ask in (
+            lambda: self.routes.to_write("T"),
+            lambda: self.routes.address(MessageQueue("T", "b1", 0)),
+        ):
+            with self.assertRaisesRegex(NoBroker, "knows no master now for .*T"):
+                ask()
+
+    def test_unwritableTopicIsTold(self) -> None:
+        """A topic without write permission is not one that is not there."""
+        self.cluster.perm = 4
+        with self.assertRaisesRegex(NoPermission, "T may not be written"):
+            self.routes.to_write("T")
 
     def test_travels(self) -> None:
         """Settings can be pickled; a copy of routes knows nothing and is not open."""
