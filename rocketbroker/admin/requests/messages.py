@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment, Size
@@ -35,6 +35,29 @@ UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
 #: The end of all times.
 FOREVER_MS: Final = (1 << 63) - 1
 
+#: How many messages a broker tells of one key, unless its maxMsgsNumBatch is another.
+INDEX_PAGE: Final = 64
+
+#: The index knows no shorter time.
+SECOND_MS: Final = 1000
+
+
+def everything(message: StoredMessage) -> bool:
+    """A filter that lets all messages pass."""
+    return True
+
+
+class ByKey(NamedTuple):
+    """The messages with a key on a broker.
+
+    @ivar messages: those that are wanted, by store time; the newest if there are more.
+    @ivar is_whole: False: more messages of one second have that hash than the broker
+        tells, so some may be missing.
+    """
+
+    messages: list[StoredMessage]
+    is_whole: bool
+
 
 def by_key(
     cluster: Cluster,
@@ -44,18 +67,71 @@ def by_key(
     most: int,
     begin_ms: int = 0,
     end_ms: int = FOREVER_MS,
+    wanted: Callable[[StoredMessage], bool] = everything,
+) -> ByKey:
+    """Find messages by a key.
+
+    The index knows a hash of topic and key, and whole seconds, each up to 999 ms before
+    a message was stored; and a broker tells the newest L{INDEX_PAGE} at most
+    (C{docs/facts/store.md} 12.4). So all that comes is compared here, and older ones
+    are asked for until enough are found or nothing older comes.
+
+    @param begin_ms: the first store time.
+    @param end_ms: the last store time.
+    @param wanted: what else a message has to be.
+    """
+    found: list[StoredMessage] = []
+    seen: set[str] = set()
+    is_whole = True
+    first_ms = max(0, begin_ms - SECOND_MS + 1)
+    until_ms = end_ms
+    while len(found) < most and until_ms >= first_ms:
+        page = _indexed(cluster, broker, topic, key, first_ms, until_ms)
+        if not page:
+            break
+        new = [one for one in page if one.offset_id not in seen]
+        seen.update(one.offset_id for one in new)
+        found += (
+            one
+            for one in new
+            if one.topic == topic
+            and key in one.keys
+            and begin_ms <= one.store_ms <= end_ms
+            and wanted(one)
+        )
+        oldest_ms = min(one.store_ms for one in page)
+        if new:
+            until_ms = min(until_ms, oldest_ms)
+        else:
+            is_whole = is_whole and len(page) < INDEX_PAGE
+            until_ms = oldest_ms - SECOND_MS
+    found.sort(key=lambda one: (one.store_ms, one.position))
+    return ByKey(found[-most:], is_whole)
+
+
+def by_unique_key(
+    cluster: Cluster, broker: Broker, topic: str, key: str
+) -> StoredMessage | None:
+    """The newest message with the id that a send returned, if there is one."""
+    page = _indexed(cluster, broker, topic, key, 0, FOREVER_MS, is_unique=True)
+    found = [one for one in page if one.topic == topic and one.unique_key == key]
+    return found[-1] if found else None
+
+
+def _indexed(
+    cluster: Cluster,
+    broker: Broker,
+    topic: str,
+    key: str,
+    begin_ms: int,
+    end_ms: int,
     is_unique: bool = False,
 ) -> list[StoredMessage]:
-    """The messages with a key on a broker; the newest if there are more.
-
-    The index knows hashes of keys: the messages are looked at.
-
-    @param is_unique: the key is the message id that a send returns.
-    """
+    """What a broker's index has under the hash of a topic and a key."""
     header = QueryMessageRequestHeader(
         topic=topic,
         key=key,
-        max_num=most,
+        max_num=INDEX_PAGE,
         begin_timestamp=begin_ms,
         end_timestamp=end_ms,
     )
@@ -66,10 +142,7 @@ def by_key(
         )
     except QueryNotFound:
         return []
-    found = _decoded(answer.body)
-    if is_unique:
-        return [one for one in found if one.unique_key == key]
-    return [one for one in found if key in one.keys]
+    return _decoded(answer.body)
 
 
 def by_id(cluster: Cluster, message_id: str, topic: str | None) -> StoredMessage:
@@ -89,16 +162,17 @@ def by_id(cluster: Cluster, message_id: str, topic: str | None) -> StoredMessage
             return cluster.client.view(address, place.position).decompressed()
     if topic is None:
         raise NotThere(
-            f"There is no message at {message_id}. If it is the id that a send "
-            "returned, give --topic TOPIC, too."
+            f"There is no message at {message_id}, or its broker is not registered. "
+            "If it is the id that a send returned, give --topic TOPIC, too."
         )
     asked = cluster.from_each(
         cluster.brokers_of(topic),
-        lambda b: by_key(cluster, b, topic, message_id, 1, is_unique=True),
+        lambda b: by_unique_key(cluster, b, topic, message_id),
     )
-    for _, some in asked:
-        if some:
-            return some[-1]
+    for _, one in asked:
+        if one is not None:
+            cluster.unreachable.clear()  # the others do not matter any more
+            return one
     raise NotThere(f"There is no message {message_id} in {topic}.")
 
 

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
 import click
 
-from rocketbroker.admin.cluster import Cluster, parse_queue
+from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment, Size, parse_moment
 from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.admin.options import TOPIC, changing
 from rocketbroker.admin.requests import messages
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+from rocketbroker.blocking.answers import PASSING
 from rocketbroker.records.record import StoredMessage
 
 #: So many characters of a body stand in a table.
@@ -93,28 +94,30 @@ def message_find(
 ) -> None:
     """Find messages of a topic by key, tag, text, time or place.
 
-    A key is looked up in the brokers' indexes. Without one, the queues are read from
-    --from on. Exit status 3: none is found.
+    A key is looked up in the brokers' indexes: the newest messages that match are
+    shown. Without one, the queues are read from --from on. Exit status 3: none is
+    found.
     """
     now = cluster.client.settings.machine.wall_ms()
     begin_ms = parse_moment(begin, now) if begin else 0
     end_ms = parse_moment(end, now) if end else messages.FOREVER_MS
+
+    def is_wanted(one: StoredMessage) -> bool:
+        return (tag is None or one.tags == tag) and (
+            text is None or text.encode() in one.body
+        )
+
     if offset is not None:
         if queue_text is None:
             raise Failure("--offset needs --queue BROKER:NUMBER.", USAGE)
-        queue = parse_queue(topic, queue_text)
+        (queue,) = cluster.queues(topic, [queue_text])
         one = messages.at_offset(cluster, queue, offset)
         found: Iterator[tuple[str, StoredMessage]] = iter([(queue.broker, one)])
     elif key is not None:
-        found = _by_key(cluster, topic, key, count, begin_ms, end_ms)
+        found = _by_key(cluster, topic, key, count, begin_ms, end_ms, is_wanted)
     else:
         found = _by_time(cluster, topic, queue_text, begin_ms, end_ms)
-    wanted = (
-        (broker, one)
-        for broker, one in found
-        if (tag is None or one.tags == tag)
-        and (text is None or text.encode() in one.body)
-    )
+    wanted = ((broker, one) for broker, one in found if is_wanted(one))
     any_found = False
     for broker, one in islice(wanted, count):
         any_found = True
@@ -124,25 +127,50 @@ def message_find(
 
 
 def _by_key(
-    cluster: Cluster, topic: str, key: str, most: int, begin_ms: int, end_ms: int
+    cluster: Cluster,
+    topic: str,
+    key: str,
+    most: int,
+    begin_ms: int,
+    end_ms: int,
+    is_wanted: Callable[[StoredMessage], bool],
 ) -> Iterator[tuple[str, StoredMessage]]:
-    for broker, some in cluster.from_each(
+    """The newest messages with a key, of all brokers, in the order of their times."""
+    found: list[tuple[str, StoredMessage]] = []
+    for broker, told in cluster.from_each(
         cluster.brokers_of(topic),
-        lambda b: messages.by_key(cluster, b, topic, key, most, begin_ms, end_ms),
+        lambda b: messages.by_key(
+            cluster, b, topic, key, most, begin_ms, end_ms, is_wanted
+        ),
     ):
-        yield from ((broker.name, one) for one in some)
+        found += ((broker.name, one) for one in told.messages)
+        if not told.is_whole:
+            click.echo(
+                f"rocketbroker: {broker.name} has more than {messages.INDEX_PAGE} "
+                "messages of one second with this key and tells no more of them: some "
+                "may be missing. Without --key, with --from and --until, all are read.",
+                err=True,
+            )
+    found.sort(key=lambda pair: pair[1].store_ms)
+    yield from found[-most:]
 
 
 def _by_time(
     cluster: Cluster, topic: str, queue_text: str | None, begin_ms: int, end_ms: int
 ) -> Iterator[tuple[str, StoredMessage]]:
-    cluster.route(topic)  # that there is none is said as everywhere
-    queues = cluster.client.queues(topic)
-    if queue_text is not None:
-        queues = [parse_queue(topic, queue_text)]
+    """The messages of a time, queue after queue; those of brokers that do not answer
+    are passed over."""
+    queues = cluster.queues(topic, [] if queue_text is None else [queue_text])
+    brokers = {one.name: one for one in cluster.brokers_of(topic)}
     for queue in queues:
-        for one in messages.in_range(cluster, queue, begin_ms, end_ms):
-            yield queue.broker, one
+        broker = brokers.get(queue.broker) or Broker("", queue.broker, 0, "")
+        if broker in cluster.unreachable:
+            continue
+        try:
+            for one in messages.in_range(cluster, queue, begin_ms, end_ms):
+                yield queue.broker, one
+        except PASSING as problem:
+            cluster.unreachable[broker] = problem
 
 
 def _row(found: StoredMessage, broker: str, rows: Rows) -> dict[str, object]:

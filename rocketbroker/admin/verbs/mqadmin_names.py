@@ -166,6 +166,16 @@ def show_messages(values: Values) -> list[Call]:
     return [words]
 
 
+def messages_with_key(values: Values) -> list[Call]:
+    """The messages with a key, in a span of time."""
+    words = ["message", "find", values["t"], "--key", values["k"]]
+    words += ["--count", values.get("m", "64")]
+    for letter, option in (("b", "--from"), ("e", "--until")):
+        if values.get(letter, "0") != "0":
+            words += [option, moment(values[letter])]
+    return [words]
+
+
 def send(values: Values) -> list[Call]:
     """One message."""
     words = ["message", "send", values["t"], values["p"]]
@@ -302,9 +312,7 @@ COMMANDS: Final[dict[str, Translation]] = {
     ),
     "queryMsgByKey": Translation(
         "t/topic* k/msgKey* b/beginTimestamp e/endTimestamp m/maxNum c/cluster",
-        lambda v: [
-            ["message", "find", v["t"], "--key", v["k"], "--count", v.get("m", "64")]
-        ],
+        messages_with_key,
     ),
     "queryMsgByOffset": Translation(
         "t/topic* b/brokerName* i/queueId* o/offset* f/bodyFormat",

@@ -94,3 +94,74 @@ class MessageTests(VerbCase):
         self.assertEqual(
             {w for w, _ in self.cluster.machine.requests}, {"ns:9876", "10.0.0.1:10911"}
         )
+
+
+class KeyTests(VerbCase):
+    """Messages whose keys share a hash: in Java that of Aa is that of BB."""
+
+    def setUp(self) -> None:
+        """Two topics whose names share a hash."""
+        super().setUp()
+        self.cluster.topic("AaTopic", 1)
+        self.cluster.topic("BBTopic", 1)
+
+    def send(self, topic: str, body: str, key: str, tag: str = "x") -> None:
+        """Send a message; the next one is stored 10 ms later."""
+        self.call("message", "send", topic, body, "-k", key, "--tag", tag)
+        self.cluster.rig.clock.advance(0.01)
+
+    def found(self, topic: str, *words: str) -> list[object]:
+        """The bodies of what is found."""
+        rows = self.kind("message", "message", "find", topic, *words)
+        return [row["body"] for row in rows]
+
+    def test_otherTopicOfItsHash(self) -> None:
+        """A message of another topic is not found."""
+        self.send("AaTopic", "in-A", "Aa")
+        self.send("BBTopic", "in-B", "BB")
+        self.call("message", "find", "AaTopic", "-k", "BB", status=3)
+        self.assertEqual(self.found("BBTopic", "-k", "BB"), ["in-B"])
+
+    def test_olderWithFilters(self) -> None:
+        """More is asked for when filters, or other keys, leave too few."""
+        self.send("AaTopic", "older", "Aa")
+        self.send("AaTopic", "newer", "BB")
+        self.assertEqual(self.found("AaTopic", "-k", "Aa", "-c", "1"), ["older"])
+        self.send("AaTopic", "first", "busy", "first")
+        for _ in range(3):
+            self.cluster.rig.clock.advance(1)
+            for number in range(40):
+                self.send("AaTopic", f"rest {number}", "busy")
+        for words, wanted in (
+            ("--tag first -c 1", ["first"]),
+            ("--grep first", ["first"]),
+            ("-c 2", ["rest 38", "rest 39"]),
+        ):
+            found = self.found("AaTopic", "-k", "busy", *words.split())
+            self.assertEqual(found, wanted)
+        self.assertEqual(len(self.found("AaTopic", "-k", "busy", "-c", "100")), 100)
+
+    def test_moreInASecond(self) -> None:
+        """A broker tells only some of the messages of one second: that is said."""
+        for number in range(70):
+            self.send("AaTopic", f"{number}", "busy")
+        words = ("message", "find", "AaTopic", "-k", "busy", "--grep", "none")
+        error = self.call(*words, status=3).stderr
+        self.assertIn("more than 64 messages of one second", error)
+
+    def test_exactTimes(self) -> None:
+        """Times are those of the messages, to the millisecond."""
+        self.cluster.rig.clock.advance(0.7)
+        self.send("AaTopic", "early", "early")
+        self.cluster.rig.clock.advance(0.7)
+        self.send("AaTopic", "late", "late")
+        (row,) = self.kind("message", "message", "find", "AaTopic", "-k", "late")
+        stored = row["stored"]
+        for words, wanted in (
+            (("--from", str(stored)), 1),
+            (("--until", str(stored)), 1),
+            (("--from", str(stored + 1)), 0),
+            (("--until", str(stored - 1)), 0),
+        ):
+            line = ("message", "find", "AaTopic", "-k", "late", *words)
+            self.assertEqual(len(self.rows(*line, status=0 if wanted else 3)), wanted)
