@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar, final
 
-from rocketbroker.admin.statuses import NotThere
+from rocketbroker.admin.statuses import NoAnswer, NotThere, is_absence
 from rocketbroker.blocking.answers import PASSING
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.routes import MASTER, MessageQueue
 from rocketbroker.blocking.settings import name_server_list
-from rocketbroker.errors import ConfigurationError, RocketbrokerError, TopicNotExist
+from rocketbroker.errors import (
+    ConfigurationError,
+    NoPermission,
+    RocketbrokerError,
+    TopicNotExist,
+)
 from rocketbroker.wire.bodies.routes import ClusterInfo, TopicRouteData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
@@ -46,6 +51,7 @@ class Cluster:
     @ivar client: for topics, queues and offsets; L{rocketbroker.blocking}.
     @ivar name_servers: their addresses.
     @ivar unreachable: the brokers that did not answer L{from_each}, and why.
+    @ivar names: of the brokers that name servers have told, by address.
     """
 
     def __init__(self, client: Client) -> None:
@@ -53,6 +59,7 @@ class Cluster:
         self.name_servers = name_server_list(client.settings.name_servers)
         self._info: ClusterInfo | None = None
         self.unreachable: dict[Broker, RocketbrokerError] = {}
+        self.names: dict[str, str] = {}
 
     def ask(
         self,
@@ -113,6 +120,23 @@ class Cluster:
             raise failure
         return found
 
+    def outcome(
+        self, error: RocketbrokerError | None = None
+    ) -> RocketbrokerError | None:
+        """What to raise after a verb has ended: what is not there may be on a broker
+        that did not answer.
+
+        @param error: what it has raised.
+        @return: None where all went well.
+        """
+        away = self.unreachable
+        if not away or not (
+            error is None or is_absence(error) or error in away.values()
+        ):
+            return error
+        found = str(error) if error is not None and is_absence(error) else ""
+        return NoAnswer([(one.name, why) for one, why in away.items()], found)
+
     def ask_name_server(
         self, code: RequestCode, header: Header | None = None
     ) -> Command:
@@ -139,6 +163,7 @@ class Cluster:
             for data in info.broker_addr_table.values()
             for broker_id, address in data.broker_addrs.items()
         ]
+        self.names |= {one.address: one.name for one in found}
         clusters = sorted({one.cluster for one in found} | {*info.cluster_addr_table})
         if cluster is not None:
             if cluster not in clusters:
@@ -180,9 +205,31 @@ class Cluster:
         @raise TopicNotExist: the name servers do not know it.
         """
         try:
-            return self.client.routes.view(topic, refresh=True).route
+            route = self.client.routes.view(topic, refresh=True).route
         except TopicNotExist:
             raise TopicNotExist(f"There is no topic {topic}") from None
+        for data in route.broker_datas:
+            addresses = data.broker_addrs.values()
+            self.names |= dict.fromkeys(addresses, data.broker_name)
+        return route
+
+    def queues(self, topic: str, texts: Sequence[str] = ()) -> list[MessageQueue]:
+        """The queues of a topic that may be read: all of them, or those given.
+
+        @param texts: as C{broker:number}.
+        @raise TopicNotExist: the name servers do not know the topic.
+        @raise NoPermission: none of its queues may be read.
+        @raise NotThere: there is no such queue.
+        """
+        wanted = [parse_queue(topic, text) for text in texts]
+        self.route(topic)
+        found = self.client.queues(topic)
+        if not found:
+            raise NoPermission(f"{topic} may not be read: it has no read permission")
+        for queue in wanted:
+            if queue not in found:
+                raise NotThere(f"There is no {queue} that may be read.")
+        return wanted or found
 
     def brokers_of(self, topic: str) -> Iterator[Broker]:
         """The brokers of a topic, by name: of each its master, or else a slave."""

@@ -132,16 +132,19 @@ def run(
     @raise Failure: something went wrong.
     """
     chosen = {name: values.pop(name, None) for name in _OWN[:3]}
-    name_servers: tuple[str, ...] = ()
     try:
         cluster = cluster_of(context, chosen)
-        name_servers = cluster.name_servers
-        with cluster.client:
-            function(cluster, **values)
-            if cluster.unreachable:
-                raise next(iter(cluster.unreachable.values()))
     except RocketbrokerError as error:
-        raise explained(error, name_servers) from error
+        raise explained(error) from error
+    outcome: RocketbrokerError | None = None
+    with cluster.client:
+        try:
+            function(cluster, **values)
+        except RocketbrokerError as error:
+            outcome = error
+    outcome = cluster.outcome(outcome)
+    if outcome is not None:
+        raise explained(outcome, cluster.name_servers, cluster.names) from outcome
 
 
 def asking(function: Callable[..., None]) -> Callable[..., None]:

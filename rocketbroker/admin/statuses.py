@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Final, final
 
 import click
 
+from rocketbroker.blocking.answers import PASSING
+from rocketbroker.blocking.routes import NoBroker
 from rocketbroker.errors import (
     BrokerError,
     ConnectionLost,
@@ -65,8 +68,40 @@ TLS_ADVICE: Final = (
 )
 
 
+PERMISSION_ADVICE: Final = (
+    "rocketbroker topic update TOPIC --perm rw gives it; brokerPermission of a broker "
+    "and rocketbroker namesrv wipe take it from all its topics."
+)
+
+
 class NotThere(RocketbrokerError):
     """What was asked for is not there; the text names it, and what there is."""
+
+
+class NoAnswer(RocketbrokerError):
+    """Some brokers did not answer, so what the others say is not all.
+
+    @ivar problem: why the first of them did not.
+    """
+
+    def __init__(
+        self, reasons: Iterable[tuple[str, RocketbrokerError]], found: str = ""
+    ) -> None:
+        """
+        @param reasons: the name of each broker, and why it did not answer.
+        @param found: what would be the outcome without them.
+        """
+        told = [*reasons]
+        text = "; ".join(unanswered(name, reason) for name, reason in told)
+        if found:
+            text += f". Without {'it' if len(told) == 1 else 'them'}: {found}"
+        super().__init__(text)
+        self.problem = told[0][1]
+
+
+def unanswered(name: str, problem: RocketbrokerError) -> str:
+    """Words for a broker that does not answer."""
+    return f"{name} does not answer: {problem}"
 
 
 @final
@@ -85,13 +120,33 @@ class Failure(click.ClickException):
         click.echo(f"rocketbroker: {self.message}", file=file, err=file is None)
 
 
-def explained(error: RocketbrokerError, name_servers: Sequence[str] = ()) -> Failure:
+def named(error: RocketbrokerError, brokers: Mapping[str, str]) -> str:
+    """The text of an error, with the name of the broker that did not answer.
+
+    @param brokers: their names, by address.
+    """
+    text = str(error) or type(error).__name__
+    if isinstance(error, PASSING):
+        for address, name in brokers.items():
+            # A host of IPv6 stands without its brackets where it cannot be reached.
+            host = re.escape(address).replace(r"\[", r"\[?").replace(r"\]", r"\]?")
+            if re.search(rf"(?<![\w.:\[]){host}(?!\d)", text):
+                return f"{name} does not answer: {text}"
+    return text
+
+
+def explained(
+    error: RocketbrokerError,
+    name_servers: Sequence[str] = (),
+    brokers: Mapping[str, str] = {},
+) -> Failure:
     """An error with what to do next, and its exit status.
 
     @param name_servers: their addresses, to tell them from brokers.
+    @param brokers: the names of brokers, by address.
     """
-    status = NOT_THERE if _is_absence(error) else FAILED
-    text = str(error) or type(error).__name__
+    status = NOT_THERE if is_absence(error) else FAILED
+    text = named(error, brokers)
     if isinstance(error, BrokerError) and not error.remark:
         text = f"the server answers with code {error.code} and no reason"
     if isinstance(error, TopicNotExist) and _NO_ROUTE in text:
@@ -102,7 +157,10 @@ def explained(error: RocketbrokerError, name_servers: Sequence[str] = ()) -> Fai
     return Failure(f"{text}{end} {advice}".strip(), status)
 
 
-def _is_absence(error: RocketbrokerError) -> bool:
+def is_absence(error: RocketbrokerError) -> bool:
+    """Whether an error means that what was asked for is not there."""
+    if isinstance(error, NoBroker):
+        return False  # a broker that is away, and not the topic
     if isinstance(error, BrokerError) and error.code in _NOT_THERE_CODES:
         return True
     kinds = (NotThere, TopicNotExist, QueryNotFound, SubscriptionGroupNotExist)
@@ -111,6 +169,8 @@ def _is_absence(error: RocketbrokerError) -> bool:
 
 def _advice(error: RocketbrokerError, text: str, name_servers: Sequence[str]) -> str:
     """What to do next; empty if the error says it all."""
+    if isinstance(error, NoAnswer):
+        return _advice(error.problem, str(error.problem), name_servers)
     if isinstance(error, NoPermission | SystemFailure) and any(
         word in text.lower() for word in _ACL_WORDS
     ):
@@ -133,6 +193,10 @@ def _advice(error: RocketbrokerError, text: str, name_servers: Sequence[str]) ->
         return "The server is of a version that does not know this request."
     if isinstance(error, SystemBusy):
         return "The broker is overloaded: try again later."
+    if isinstance(error, NoPermission) and "may not be" in text:
+        return PERMISSION_ADVICE
+    if isinstance(error, NoBroker):
+        return "rocketbroker cluster ls shows the brokers that are registered."
     if isinstance(error, TopicNotExist):
         return "rocketbroker topic ls --all shows which topics there are."
     if isinstance(error, SubscriptionGroupNotExist):

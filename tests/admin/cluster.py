@@ -26,12 +26,22 @@ from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.scripted import ScriptedMachine, answer
 from rocketbroker.testing.threads import at_once
+from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
+from rocketbroker.wire.bodies.routes import (
+    BrokerData,
+    ClusterInfo,
+    QueueData,
+    TopicRouteData,
+)
 from rocketbroker.wire.command import RESPONSE, Command
 from tests.broker.rig import Rig, answered, heartbeat
 
 NAME_SERVER = "ns:9876"
 BROKER = "10.0.0.1:10911"
+
+#: Of a broker that the name server knows, and which does not answer.
+AWAY = "10.0.0.2:10911"
 
 #: How often time moves by a tenth of a second until a request must have its answer.
 MAX_STEPS = 200
@@ -132,6 +142,40 @@ class AdminCluster:
         if isinstance(result, Command):
             result.flag |= RESPONSE
         return result
+
+    def with_broker_away(self, topic: str = "T", queues: int = 1) -> None:
+        """Let the name server know another broker, which does not answer.
+
+        @param topic: what it has, beside what broker-a has of it.
+        """
+        addresses = {"broker-a": BROKER, "broker-b": AWAY}
+        datas = {
+            name: BrokerData(
+                cluster="DefaultCluster", broker_name=name, broker_addrs={0: address}
+            )
+            for name, address in addresses.items()
+        }
+        info = ClusterInfo(
+            broker_addr_table=datas, cluster_addr_table={"DefaultCluster": [*datas]}
+        )
+        route = TopicRouteData(
+            queue_datas=[
+                QueueData(
+                    broker_name=name,
+                    read_queue_nums=queues,
+                    write_queue_nums=queues,
+                    perm=6,
+                )
+                for name in datas
+            ],
+            broker_datas=[*datas.values()],
+        )
+        self.faults[106] = lambda _: answer(body=fastjson.dumps(info))
+        self.faults[105] = lambda command: (
+            answer(body=fastjson.dumps(route))
+            if (command.ext or {})["topic"] == topic
+            else None
+        )
 
     def topic(self, name: str, queues: int) -> None:
         """Make a topic that the name server knows."""

@@ -12,6 +12,7 @@ from rocketbroker.admin.statuses import (
     NotThere,
     explained,
 )
+from rocketbroker.blocking.routes import NoBroker
 from rocketbroker.errors import (
     ConnectionLost,
     RequestTimeout,
@@ -39,6 +40,27 @@ class ExplainedTests(SynchronousTestCase):
             error = error_of_response(code, "no")
             self.assertEqual(explained(error).exit_code, FAILED, code)
         self.assertEqual(explained(ConnectionLost("x")).exit_code, FAILED)
+
+    def test_absentBrokerIsNotAbsentTopic(self) -> None:
+        """A topic whose master is away is there."""
+        failure = explained(NoBroker("no master"))
+        self.assertEqual(failure.exit_code, FAILED)
+        self.assertIn("cluster ls", failure.message)
+
+    def test_brokerIsNamed(self) -> None:
+        """The broker that does not answer is named, by the address in the text."""
+        names = {"10.0.0.1:1091": "a", "10.0.0.1:10911": "b", "[::1]:10911": "six"}
+        for text, name in (
+            ("cannot connect to 10.0.0.1:10911: refused", "b"),
+            ("10.0.0.1:1091 did not answer in time", "a"),
+            ("cannot connect to ::1:10911: refused", "six"),
+            ("[::1]:10911 did not answer in time", "six"),
+        ):
+            message = explained(ConnectionLost(text), SERVERS, names).message
+            told = f"{name} does not answer: {text}. "
+            self.assertTrue(message.startswith(told), message)
+        text = explained(ConnectionLost("ns:9876 is gone"), SERVERS, names).message
+        self.assertTrue(text.startswith("ns:9876 is gone. "), text)
 
     def test_accessControl(self) -> None:
         """A cluster that wants signatures is told "not yet"; both kinds of them."""

@@ -206,7 +206,7 @@ def bench_receive(
     begun_at = machine.monotonic()
     end = begun_at + seconds
     got = size = 0
-    for queue in client.queues(topic):
+    for queue in cluster.queues(topic):
         start, until = client.min_offset(queue), client.max_offset(queue)
         if count is not None:
             until = min(until, start + count - got)

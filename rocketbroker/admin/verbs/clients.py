@@ -41,17 +41,24 @@ def consumer_ls(cluster: Cluster, rows: Rows, group: str | None) -> None:
     Exit status 3: GROUP has none.
     """
     any_found = False
-    for broker, names in cluster.from_each(
-        cluster.masters(),
-        lambda b: [group] if group else sorted(groups.all_configs(cluster, b)),
+    for broker, parties in cluster.from_each(
+        cluster.masters(), lambda b: _consumers(cluster, b, group)
     ):
-        for name in names:
-            party = groups.members(cluster, broker, name)
-            for one in party.connection_set if party else ():
+        for name, connected in parties.items():
+            for one in connected:
                 any_found = True
                 rows.add("consumer", _row(name, broker, one))
     if group and not any_found:
         raise NotThere(f"No consumer of {group} is connected.")
+
+
+def _consumers(
+    cluster: Cluster, broker: Broker, group: str | None
+) -> dict[str, list[ClientConnection]]:
+    """The consumers of a group, or of all, by group."""
+    names = [group] if group else sorted(groups.all_configs(cluster, broker))
+    parties = {name: groups.members(cluster, broker, name) for name in names}
+    return {name: p.connection_set for name, p in parties.items() if p is not None}
 
 
 @consumer.command("show")
@@ -66,16 +73,21 @@ def consumer_show(
 
     CLIENT is an id as 'consumer ls' shows it. The broker passes the question on.
     """
-    for broker in cluster.masters():
-        party = groups.members(cluster, broker, group)
-        if party and any(one.client_id == client for one in party.connection_set):
-            break
-    else:
+    asked = cluster.from_each(
+        cluster.masters(), lambda b: _consumers(cluster, b, group)
+    )
+    connected = [
+        broker
+        for broker, parties in asked
+        if any(one.client_id == client for one in parties.get(group, ()))
+    ]
+    if not connected:
         raise NotThere(
             f"{client} is not connected as a consumer of {group}. rocketbroker "
             f"consumer ls {group} shows who is."
         )
-    info = groups.running_info(cluster, broker, group, client, stack)
+    cluster.unreachable.clear()  # the others do not matter any more
+    info = groups.running_info(cluster, connected[0], group, client, stack)
     for name, value in sorted(info.texts("properties").items()):
         rows.add("property", {"name": name, "value": value})
     for topic, status in sorted(info.members("statusTable").items(), key=str):

@@ -41,10 +41,11 @@ def offset_show(
     AT is the first message that was stored at the time of --at or later.
     """
     client = cluster.client
-    cluster.route(topic)
     now = client.settings.machine.wall_ms()
     moment = parse_moment(text, now) if text else None
-    for queue in client.queues(topic):
+    queues = cluster.queues(topic)
+
+    def row_of(queue: MessageQueue) -> dict[str, object]:
         row: dict[str, object] = {
             "topic": topic,
             "broker": queue.broker,
@@ -57,7 +58,14 @@ def offset_show(
             row["at"] = client.offset_by_time(queue, moment)
         if group is not None:
             row["committed"] = client.committed_offset(queue, group)
-        rows.add("queue", row)
+        return row
+
+    for _, found in cluster.from_each(
+        cluster.brokers_of(topic),
+        lambda one: [row_of(queue) for queue in queues if queue.broker == one.name],
+    ):
+        for row in found:
+            rows.add("queue", row)
 
 
 @offset.command("set")

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 import click
 
-from rocketbroker.admin.cluster import Cluster, parse_queue
+from rocketbroker.admin.cluster import Cluster
 from rocketbroker.admin.formats import parse_moment
 from rocketbroker.admin.options import TOPIC, asking
 from rocketbroker.admin.requests import messages
@@ -108,9 +108,8 @@ def message_receive(
 
     Exit status 3: fewer messages came than --count.
     """
-    cluster.route(topic)  # that there is none is said as everywhere
     write = _writer(output, template)
-    queues = [parse_queue(topic, text) for text in queue_texts] or None
+    queues = cluster.queues(topic, queue_texts)
     consumer = _consumer(cluster, topic, group, begin, tag, queues)
     ends: dict[MessageQueue, int] | None = None
     if not follow and wait is None:
@@ -203,7 +202,7 @@ def _consumer(
     group: str | None,
     begin: str,
     tag: str,
-    queues: list[MessageQueue] | None,
+    queues: list[MessageQueue],
 ) -> Consumer:
     """A consumer that knows where to begin."""
     client = cluster.client
@@ -224,7 +223,7 @@ def _consumer(
     consumer = Consumer(client, name, topic, tag, EARLIEST, queues)
     now_ms = client.settings.machine.wall_ms()
     ms = parse_moment(begin, now_ms) if is_time else 0
-    for queue in client.queues(topic) if queues is None else queues:
+    for queue in queues:
         if begin == EARLIEST:
             offset = client.min_offset(queue)
         elif begin == LATEST:

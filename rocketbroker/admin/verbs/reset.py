@@ -120,7 +120,7 @@ def _steps(
     """Where the group would go on in the queues of one broker."""
     client = cluster.client
     steps = []
-    for queue in client.queues(topic):
+    for queue in cluster.queues(topic):
         if queue.broker != master.name:
             continue
         end = client.max_offset(queue)
