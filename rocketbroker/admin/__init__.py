@@ -8,6 +8,7 @@ imported when it is used.
   - L{contexts}: which name servers.
   - L{options}: what all verbs share: options, output, watching, confirmation, errors.
   - L{cluster}: name servers and brokers, and requests to them.
+  - L{outages}: which servers do not answer while a verb goes on, since when.
   - L{requests}: what is asked, a module for each noun.
   - L{verbs}: what users call, a module for each noun.
   - L{rows}: tables for people, JSON for programs; L{formats}: sizes and times.

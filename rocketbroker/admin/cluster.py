@@ -149,6 +149,11 @@ class Cluster:
             self._info = self.client.routes.clusters()
         return self._info
 
+    @property
+    def registered(self) -> set[str]:
+        """The names of the brokers that were registered when L{info} last asked."""
+        return {*self._info.broker_addr_table} if self._info is not None else set()
+
     def brokers(
         self, cluster: str | None = None, name: str | None = None
     ) -> list[Broker]:

@@ -25,12 +25,22 @@ from click.shell_completion import CompletionItem
 
 from rocketbroker.admin import contexts
 from rocketbroker.admin.cluster import Broker, Cluster
+from rocketbroker.admin.outages import ALL, Outages, passes
 from rocketbroker.admin.rows import FORMATS, Rows, flush
-from rocketbroker.admin.statuses import USAGE, Failure, explained
+from rocketbroker.admin.statuses import (
+    USAGE,
+    Failure,
+    broker_of,
+    explained,
+    is_absence,
+    named,
+    unanswered,
+)
+from rocketbroker.blocking.answers import PASSING
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.machine import Machine, ThisMachine
 from rocketbroker.blocking.settings import Settings
-from rocketbroker.errors import ConnectionLost, RequestTimeout, RocketbrokerError
+from rocketbroker.errors import RocketbrokerError
 from rocketbroker.records.names import is_system_group, is_system_topic
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fields import Fields
@@ -213,22 +223,57 @@ def repeat(
 ) -> None:
     """Show a page until the user interrupts.
 
-    A cluster that cannot be reached is told, and asked again.
+    Servers that do not answer are told, with the time since when, and asked again. What
+    is not there at the first look is an error; later it may be at a server that is
+    restarted.
     """
     clear = _CLEAR if is_table and sys.stdout.isatty() else ""
+    machine = cluster.client.settings.machine
+    outages = Outages(machine.wall_ms)
+    is_shown = False
     while True:
         text = io.StringIO()
+        failure: RocketbrokerError | None = None
+        cluster.unreachable.clear()
         try:
-            cluster.unreachable.clear()
             cluster.info(refresh=True)
             page(text)
-            for problem in cluster.unreachable.values():
-                click.echo(f"rocketbroker: {problem}", err=True)
-        except (ConnectionLost, RequestTimeout) as error:
-            click.echo(f"rocketbroker: {error}", err=True)
+            is_shown = True
+        except RocketbrokerError as error:
+            if not isinstance(error, PASSING):
+                is_away = bool(cluster.unreachable) and is_absence(error)
+                if not is_away and not (is_shown and passes(error)):
+                    raise
+            failure = error
+            text = io.StringIO()  # half of a page
+        reasons = _reasons(cluster, failure, outages)
         sys.stdout.write(clear + text.getvalue())
         flush(sys.stdout)
-        cluster.client.settings.machine.sleep(every)
+        outages.tell(reasons, again=bool(clear))
+        machine.sleep(every)
+
+
+def _reasons(
+    cluster: Cluster, failure: RocketbrokerError | None, outages: Outages
+) -> dict[str, str]:
+    """Which servers are away, and why.
+
+    @param failure: why there is no page.
+    @param outages: those until now: where there is no page, they may last.
+    """
+    reasons = {**outages.reasons} if failure is not None else {}
+    reasons.pop(ALL, None)
+    away = cluster.unreachable
+    for name in {*cluster.names.values()} - cluster.registered:
+        reasons[name] = f"{name} is not registered at the name server"
+    for broker, why in away.items():
+        reasons[broker.name] = unanswered(broker.name, why)
+    if failure is None or failure in away.values():
+        return reasons
+    if not is_absence(failure) or not reasons:
+        name = broker_of(failure, cluster.names)
+        reasons[name] = named(failure, cluster.names)
+    return reasons
 
 
 def confirm(question: str, yes: bool) -> None:

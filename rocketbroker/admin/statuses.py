@@ -120,19 +120,29 @@ class Failure(click.ClickException):
         click.echo(f"rocketbroker: {self.message}", file=file, err=file is None)
 
 
+def broker_of(error: RocketbrokerError, brokers: Mapping[str, str]) -> str:
+    """The name of the broker that did not answer; empty if it was none of them.
+
+    @param brokers: their names, by address.
+    """
+    if isinstance(error, PASSING):
+        for address, name in brokers.items():
+            # A host of IPv6 stands without its brackets where it cannot be reached.
+            host = re.escape(address).replace(r"\[", r"\[?").replace(r"\]", r"\]?")
+            if re.search(rf"(?<![\w.:\[]){host}(?!\d)", str(error)):
+                return name
+    return ""
+
+
 def named(error: RocketbrokerError, brokers: Mapping[str, str]) -> str:
     """The text of an error, with the name of the broker that did not answer.
 
     @param brokers: their names, by address.
     """
-    text = str(error) or type(error).__name__
-    if isinstance(error, PASSING):
-        for address, name in brokers.items():
-            # A host of IPv6 stands without its brackets where it cannot be reached.
-            host = re.escape(address).replace(r"\[", r"\[?").replace(r"\]", r"\]?")
-            if re.search(rf"(?<![\w.:\[]){host}(?!\d)", text):
-                return f"{name} does not answer: {text}"
-    return text
+    name = broker_of(error, brokers)
+    if name:
+        return unanswered(name, error)
+    return str(error) or type(error).__name__
 
 
 def explained(

@@ -7,7 +7,7 @@ See C{docs/facts/admin.md} 2.1 and 5.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from rocketbroker.admin.cluster import Broker, Cluster
@@ -23,8 +23,9 @@ from rocketbroker.wire.bodies.topics import (
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
 )
-from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.fields import Fields, object_of
 from rocketbroker.wire.headers.admin import (
     CreateTopicRequestHeader,
     DeleteTopicRequestHeader,
@@ -39,6 +40,12 @@ from rocketbroker.wire.headers.namesrv import (
 
 #: Where name servers keep the queues of ordered topics.
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
+
+#: How many topics are asked for at once.
+IN_FLIGHT: Final = 64
+
+#: Of L{kind_of}: what people do not ask for.
+HIDDEN_KINDS: Final = ("system", "retry", "dlq")
 
 #: The attribute with the type of a topic's messages.
 MESSAGE_TYPE: Final = "message.type"
@@ -142,6 +149,33 @@ def statistics(cluster: Cluster, broker: Broker, topic: str) -> TopicStatsTable:
         TopicStatsTable.from_json,
         GetTopicStatsInfoRequestHeader(topic=topic),
     )
+
+
+def statistics_of(
+    cluster: Cluster, broker: Broker, names: Iterable[str]
+) -> Iterator[tuple[str, TopicStatsTable]]:
+    """The queues of many topics on a broker, with some requests under way at a time.
+
+    A topic that the broker does not have, or does not tell, is left out.
+    """
+    client = cluster.client
+    connection = client.connections.to(broker.address)
+    code = RequestCode.GET_TOPIC_STATS_INFO
+    left = [*names]
+    while left:
+        some, left = left[:IN_FLIGHT], left[IN_FLIGHT:]
+        tickets = [
+            connection.submit(
+                Command(code, GetTopicStatsInfoRequestHeader(topic=name).to_ext()),
+                client.settings.seconds,
+                hold=True,
+            )
+            for name in some
+        ]
+        for name, ticket in zip(some, tickets, strict=True):
+            answer = connection.collect(ticket)
+            if answer.code == ResponseCode.SUCCESS:
+                yield name, object_of(answer.body, TopicStatsTable.from_json)
 
 
 def groups_of(cluster: Cluster, broker: Broker, topic: str) -> list[str]:

@@ -13,11 +13,18 @@ import click
 from rocketbroker.admin.cluster import Cluster
 from rocketbroker.admin.formats import parse_moment
 from rocketbroker.admin.options import TOPIC, asking
+from rocketbroker.admin.outages import ALL, Outages, passes
 from rocketbroker.admin.requests import messages
-from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+from rocketbroker.admin.statuses import (
+    USAGE,
+    Failure,
+    NotThere,
+    is_absence,
+    named,
+)
 from rocketbroker.blocking.consumer import EARLIEST, LATEST, Consumer
-from rocketbroker.blocking.routes import MessageQueue
-from rocketbroker.errors import ConfigurationError
+from rocketbroker.blocking.routes import MessageQueue, NoBroker
+from rocketbroker.errors import ConfigurationError, RocketbrokerError
 from rocketbroker.records.names import TOOLS_CONSUMER, group_problem
 from rocketbroker.records.record import StoredMessage
 
@@ -115,8 +122,8 @@ def message_receive(
     if not follow and wait is None:
         client = cluster.client
         ends = {queue: client.max_offset(queue) for queue in consumer.positions}
-    received = _Receiving(consumer, write, ends, count, group is not None)
-    received.run(cluster.client.settings.machine.monotonic, wait)
+    received = _Receiving(cluster, consumer, write, ends, count, group is not None)
+    received.run(wait)
     if count is not None and received.written < count:
         raise NotThere(f"{received.written} of {count} messages came.")
 
@@ -129,6 +136,7 @@ class _Receiving:
 
     def __init__(
         self,
+        cluster: Cluster,
         consumer: Consumer,
         write: Callable[[StoredMessage, str], bytes],
         ends: dict[MessageQueue, int] | None,
@@ -139,6 +147,9 @@ class _Receiving:
         @param ends: where to stop in each queue; None: nowhere.
         """
         self.written = 0
+        self._cluster = cluster
+        self._machine = cluster.client.settings.machine
+        self._outages = Outages(self._machine.wall_ms)
         self._consumer = consumer
         self._write = write
         self._ends = ends
@@ -147,31 +158,60 @@ class _Receiving:
         self._done = {**consumer.positions}
         self._out: BinaryIO = sys.stdout.buffer
 
-    def run(self, monotonic: Callable[[], float], wait: float | None) -> None:
-        """Read until the end."""
-        last = monotonic()
+    def run(self, wait: float | None) -> None:
+        """Read until the end.
+
+        Whoever waits for more waits for servers that are restarted, too.
+
+        @param wait: how many seconds without a message are the end.
+        @raise RocketbrokerError: a server failed, and nobody waits for it; or it was
+            away when the time was over.
+        """
+        last = self._machine.monotonic()
+        failure: RocketbrokerError | None = None
         while not self._is_over():
             seconds = POLL_SECONDS
             if wait is not None:
-                left = last + wait - monotonic()
+                left = last + wait - self._machine.monotonic()
                 if left <= 0:
+                    if failure is not None:
+                        raise failure
                     return
                 seconds = min(left, POLL_SECONDS)
             if self._ends is not None:
                 seconds = 0.0
-            found = self._consumer.poll_queues(seconds)
-            for queue in self._consumer.positions.keys() - {
-                queue for queue, _ in found
-            }:
-                self._done[queue] = self._consumer.positions[queue]
-            for queue, some in found:
-                self._take(queue, some)
-            self._out.flush()
-            if self._commits:
-                # Not before: what a reader who has gone did not get comes again.
-                self._consumer.commit(self._done)
-            if found:
-                last = monotonic()
+            try:
+                if self._look(seconds):
+                    last = self._machine.monotonic()
+            except RocketbrokerError as problem:
+                if self._ends is not None or not passes(problem):
+                    raise
+                failure = problem
+                self._tell(problem)
+                self._machine.sleep(seconds)
+            else:
+                failure = None
+                self._outages.tell({})
+
+    def _look(self, seconds: float) -> bool:
+        """Write what there is, and commit it; whether there was anything."""
+        found = self._consumer.poll_queues(seconds)
+        for queue in self._consumer.positions.keys() - {queue for queue, _ in found}:
+            self._done[queue] = self._consumer.positions[queue]
+        for queue, some in found:
+            self._take(queue, some)
+        self._out.flush()
+        if self._commits:
+            # Not before: what a reader who has gone did not get comes again.
+            self._consumer.commit(self._done)
+        return bool(found)
+
+    def _tell(self, problem: RocketbrokerError) -> None:
+        """Say since when a server is away."""
+        if is_absence(problem):
+            problem = NoBroker("the name server knows no broker of the topic now")
+        # One outage for all: what fails first differs from one look to the next.
+        self._outages.tell({ALL: named(problem, self._cluster.names)})
 
     def _is_over(self) -> bool:
         if self._count is not None and self.written >= self._count:

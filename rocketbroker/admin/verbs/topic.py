@@ -100,7 +100,7 @@ def topic_ls(
     own_names = topics.own_names(cluster)
     for name, found in sorted(configs.items()):
         kind = topics.kind_of(name, own_names, found[0] if found else None)
-        is_hidden = kind in ("system", "retry", "dlq") and not every_kind
+        is_hidden = kind in topics.HIDDEN_KINDS and not every_kind
         if is_hidden or not fnmatchcase(name, pattern):
             continue
         if names:

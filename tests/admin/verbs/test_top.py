@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocketbroker.admin.verbs.top import Ends, Place, _group_rows, _topic_rows
 from tests.admin.cluster import VerbCase
 from tests.broker.rig import send_ext
 
@@ -36,8 +37,9 @@ class TopTests(VerbCase):
         return self.rows("top", "--once", *words)
 
     def test_rates(self) -> None:
-        """What came and what was consumed between two looks; the broker beside it."""
-        broker, group = self.looks()
+        """What came and what was consumed between two looks; broker and topic beside
+        it."""
+        broker, group, topic = self.looks()
         self.assertEqual((broker["kind"], broker["in_today"]), ("broker", 12))
         self.assertGreater(group.pop("consumed_up_to"), 0)
         self.assertEqual(
@@ -52,6 +54,9 @@ class TopTests(VerbCase):
                 "done_in": 1000,
             },
         )
+        self.assertGreater(topic.pop("last_message"), 0)
+        wanted = {"kind": "topic", "topic": "T", "in": 2.0, "messages": 12}
+        self.assertEqual(topic, wanted)
         self.assertEqual(self.cluster.machine.slept, [1.0])
 
     def test_most(self) -> None:
@@ -59,8 +64,30 @@ class TopTests(VerbCase):
         self.cluster.group("H")
         self.cluster.rig.offsets.commit("H", "T", 0, 0)
         rows = self.looks("--rows", "1")
-        self.assertEqual([row.get("group") for row in rows], [None, "H"])
+        self.assertEqual([row.get("group") for row in rows], [None, "H", None])
         self.assertEqual((rows[1]["lag"], rows[1]["done_in"]), (12, None))
+
+    def test_topicsThatGetMostComeFirst(self) -> None:
+        """Topics without a group are there, too; the system's only with --all."""
+        for name in ("A", "Z"):
+            self.cluster.topic(name, 3)
+        rows = self.looks()
+        found = [row["topic"] for row in rows if row["kind"] == "topic"]
+        self.assertEqual(found, ["T", "A", "Z"])
+        rows = self.looks("--all", "--rows", "100")
+        found = [row["topic"] for row in rows if row["kind"] == "topic"]
+        self.assertIn("broker-a", found)
+
+    def test_brokerThatComesBackIsNoBurst(self) -> None:
+        """What a broker has had before it was away has not come just now."""
+        alone = Place(10, 4, 0)
+        before = {("G", "T", "a"): alone}
+        now = {("G", "T", "a"): Place(12, 9, 0), ("G", "T", "b"): Place(1000, 900, 0)}
+        (row,) = _group_rows(before, now, 1.0)
+        self.assertEqual((row["in"], row["out"], row["lag"]), (2.0, 5.0, 103))
+        ends = {("T", "a"): Ends(12, 12, 0), ("T", "b"): Ends(1000, 1000, 0)}
+        (row,) = _topic_rows({("T", "a"): Ends(10, 10, 0)}, ends, 1.0)
+        self.assertEqual((row["in"], row["messages"]), (2.0, 1012))
 
     def test_noCluster(self) -> None:
         """A cluster that is not there is 3."""
