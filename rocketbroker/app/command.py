@@ -25,7 +25,7 @@ INTERRUPTED = 130
 def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
     """Say the version, and end."""
     if is_wanted and not ctx.resilient_parsing:
-        from rocketbroker.metrics.versions import own_version
+        from rocketbroker.files.own_version import own_version
 
         click.echo(f"rocketbroker, version {own_version()}")
         ctx.exit()

@@ -19,5 +19,5 @@ L{rocketbroker.metrics.lag}: how far consumer groups are behind.
 L{rocketbroker.metrics.namesrv_families}: the metrics of a name server.
 L{rocketbroker.metrics.remoting_families}: the metrics of a port, of either.
 L{rocketbroker.metrics.process_families}: process and build, of either.
-L{rocketbroker.metrics.versions}: the version of this package.
+L{rocketbroker.files.own_version}: the version of this package.
 """

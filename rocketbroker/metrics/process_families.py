@@ -9,8 +9,8 @@ from prometheus_client import Metric
 from prometheus_client.process_collector import ProcessCollector
 
 from rocketbroker.codec.form import FORM
+from rocketbroker.files.own_version import own_version
 from rocketbroker.metrics.samples import Samples
-from rocketbroker.metrics.versions import own_version
 
 
 def read_process() -> list[Metric]:

@@ -141,12 +141,14 @@ def used_percent(info: Mapping[str, str]) -> int | None:
 def summary(info: Mapping[str, str]) -> dict[str, object]:
     """What people want to know first of a broker.
 
-    C{in} and C{out} are messages a second; C{today} since midnight.
+    C{version} is that of RocketMQ which it is or is like, C{rocketbroker} our own if it
+    is one; C{in} and C{out} are messages a second; C{today} since midnight.
     """
     behind = number(info, "dispatchBehindBytes")
     stored = difference(info, "commitLogMaxOffset", "commitLogMinOffset")
     return {
         "version": info.get("brokerVersionDesc"),
+        "rocketbroker": info.get("rocketbrokerVersion"),
         "in": rate(info, "putTps"),
         "out": rate(info, "getTransferredTps", "getTransferedTps"),
         "in_today": difference(info, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from rocketbroker.broker.admin.broker_config import BrokerConfig
 from rocketbroker.broker.admin.client_relay import ClientRelay
@@ -18,8 +19,12 @@ from rocketbroker.broker.admin.stats_views import StatsViews
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
 from rocketbroker.broker.environment import BrokerEnvironment, Part
 from rocketbroker.broker.parts import Parts
+from rocketbroker.files.own_version import own_version
 from rocketbroker.files.settings_file import SettingsFile
 from rocketbroker.wire.codes import RequestCode
+
+#: A key that RocketMQ's brokers do not have; brokerVersionDesc is whom we are like.
+OWN_VERSION: Final = "rocketbrokerVersion"
 
 
 def runtime_info(
@@ -45,6 +50,7 @@ def runtime_info(
             parts.timers.figures,
             parts.log_subscribers.figures,
             problems,
+            lambda: {OWN_VERSION: own_version()},
         ],
     )
 

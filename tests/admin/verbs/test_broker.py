@@ -14,6 +14,7 @@ from rocketbroker.admin.requests.brokers import (
     used_percent,
 )
 from rocketbroker.broker.services import FINDINGS
+from rocketbroker.files.own_version import own_version
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.bodies.replicas import (
     HAClientRuntimeInfo,
@@ -94,6 +95,9 @@ class BrokerTests(VerbCase):
         names = [row["name"] for row in values]
         self.assertEqual(names, sorted(names))
         self.assertIn("brokerVersionDesc", names)
+        for words in (("broker", "status", "broker-a"), ("cluster", "ls")):
+            (row,) = self.kind("broker", *words)
+            self.assertEqual(row["rocketbroker"], own_version(), words)
         self.call("broker", "status", "X", status=3)
 
     def test_settings(self) -> None:
