@@ -10,7 +10,7 @@ from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import names, properties
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.properties import DELAY, TIMER_DELIVER_MS
+from rocketbroker.records.properties import DELAY, TIMER_DELAY_MS, TIMER_DELIVER_MS
 
 #: The longest body unless the producer has another limit: that of brokers.
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -40,6 +40,7 @@ class Message:
         sharding_key: str | None = None,
         delay_level: int = 0,
         deliver_at_ms: int = 0,
+        delay_ms: int = 0,
     ) -> None:
         """
         @param body: a string is sent as UTF-8.
@@ -53,6 +54,8 @@ class Message:
             A broker takes a level beyond its last one for the last one.
         @param deliver_at_ms: when it is to be delivered, in ms since 1970; 0: at once.
             Only brokers with timers (RocketMQ 5) wait for it.
+        @param delay_ms: how long after it is stored, by the broker's clock, it is to be
+            delivered; the same brokers.
         @raise MessageIllegal: something has the wrong type, cannot be carried, or is
             the system's.
         """
@@ -72,6 +75,8 @@ class Message:
                 if not isinstance(value, str):
                     raise MessageIllegal(f"{name} is one string, not {value!r}")
                 self.properties[name] = value
+        if (delay_level != 0) + (deliver_at_ms != 0) + (delay_ms != 0) > 1:
+            raise MessageIllegal("a delay level, a time of delivery or a delay: one")
         if delay_level != 0:
             if type(delay_level) is not int or delay_level < 0:
                 raise MessageIllegal(f"{delay_level!r} is not a delay level")
@@ -79,9 +84,11 @@ class Message:
         if deliver_at_ms != 0:
             if type(deliver_at_ms) is not int or deliver_at_ms < 0:
                 raise MessageIllegal(f"{deliver_at_ms!r} is no time of delivery")
-            if delay_level != 0:
-                raise MessageIllegal("a delay level or a time of delivery, not both")
             self.properties[TIMER_DELIVER_MS] = str(deliver_at_ms)
+        if delay_ms != 0:
+            if type(delay_ms) is not int or delay_ms < 0:
+                raise MessageIllegal(f"{delay_ms!r} is no delay")
+            self.properties[TIMER_DELAY_MS] = str(delay_ms)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.topic, self.body, self.flag, self.properties)

@@ -32,7 +32,11 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records import batches, compression, ids, names, sysflags
-from rocketbroker.records.properties import DELAY, TIMER_DELIVER_MS
+from rocketbroker.records.properties import (
+    DELAY,
+    TIMER_DELAY_MS,
+    TIMER_DELIVER_MS,
+)
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
@@ -53,6 +57,9 @@ STORED_CODES: Final = frozenset(
 #: How many bytes of messages one batch holds: enough that the way there and back does
 #: not matter, and little enough that a broker gives it back soon.
 BATCH_BYTES: Final = 256 * 1024
+
+#: Properties of messages that are delivered later.
+DELAYS: Final = (DELAY, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 
 #: How many sends may be under way to a server.
 IN_FLIGHT: Final = 64
@@ -449,7 +456,7 @@ def _alike(first: Message, second: Message) -> bool:
 
 
 def _delayed(message: Message) -> bool:
-    return DELAY in message.properties or TIMER_DELIVER_MS in message.properties
+    return any(name in message.properties for name in DELAYS)
 
 
 def may_help(problem: RocketbrokerError) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import click
 from click.testing import CliRunner, Result
@@ -207,7 +207,7 @@ class VerbCase(SynchronousTestCase):
         self.home = self.mktemp()
 
     def call(
-        self, *words: str, status: int = 0, stdin: str | bytes | None = None
+        self, *words: str, status: int = 0, stdin: str | bytes | IO[bytes] | None = None
     ) -> Result:
         """Call the command; it must end with that status."""
         result = CliRunner().invoke(

@@ -8,13 +8,14 @@ import binascii
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import attrs
 import click
 
 from rocketbroker.admin.cluster import Cluster, parse_queue
-from rocketbroker.admin.options import TOPIC, changing
+from rocketbroker.admin.formats import Moment, count_of, parse_span
+from rocketbroker.admin.options import TOPIC, changing, given_moment
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, explained
 from rocketbroker.blocking.messages import Message, SendResult
@@ -27,15 +28,36 @@ LINES: Final = "lines"
 WHOLE: Final = "whole"
 JSONL: Final = "jsonl"
 
+#: What is waited for on a terminal.
+_WAITS: Final = {
+    LINES: "lines from the terminal, each a message",
+    WHOLE: "one message from the terminal",
+    JSONL: "lines of JSON from the terminal, each a message",
+}
+
 #: How much of standard input is taken at once: what has come is sent at once, so that a
 #: line from a slow pipe does not wait for the next.
 READ_BYTES: Final = 1 << 20
+
+
+class Delivery(NamedTuple):
+    """When messages are to be delivered: at once, or one of these.
+
+    @ivar level: the broker's delay level.
+    @ivar at_ms: a time, in ms since 1970.
+    @ivar delay_ms: so long after it is stored.
+    """
+
+    level: int = 0
+    at_ms: int = 0
+    delay_ms: int = 0
 
 
 @attrs.frozen
 class Shape:
     """What each message gets besides its body.
 
+    @ivar delivery: when it is to be delivered.
     @ivar key_separator: what stands between key and body of a line; None: no key.
     """
 
@@ -43,7 +65,7 @@ class Shape:
     tag: str | None
     keys: tuple[str, ...]
     properties: dict[str, str]
-    delay_level: int
+    delivery: Delivery
     sharding_key: str | None
     key_separator: bytes | None
 
@@ -64,7 +86,9 @@ class Shape:
             keys=keys,
             properties=self.properties,
             sharding_key=self.sharding_key,
-            delay_level=self.delay_level,
+            delay_level=self.delivery.level,
+            deliver_at_ms=self.delivery.at_ms,
+            delay_ms=self.delivery.delay_ms,
         )
 
     def from_json(self, line: bytes) -> Message:
@@ -96,7 +120,9 @@ class Shape:
             keys=keys,
             properties=properties,
             sharding_key=self.sharding_key,
-            delay_level=self.delay_level,
+            delay_level=self.delivery.level,
+            deliver_at_ms=self.delivery.at_ms,
+            delay_ms=self.delivery.delay_ms,
         )
 
 
@@ -109,6 +135,8 @@ class Shape:
 @click.option(
     "--delay-level", type=click.IntRange(0), default=0, metavar="N", help="1 is 1 s."
 )
+@click.option("--delay", metavar="90s", help="Delivered so long after it is stored.")
+@click.option("--at", metavar="TIME", help="Delivered then, as 2026-11-23T07:30.")
 @click.option("--sharding-key", metavar="KEY")
 @click.option("--queue", "queue_text", metavar="BROKER:NUMBER", help="Only there.")
 @click.option(
@@ -135,6 +163,8 @@ def message_send(
     keys: tuple[str, ...],
     properties: tuple[str, ...],
     delay_level: int,
+    delay: str | None,
+    at: str | None,
     sharding_key: str | None,
     queue_text: str | None,
     shape_of_input: str,
@@ -145,14 +175,15 @@ def message_send(
     """Send BODY, or what comes from standard input.
 
     Empty lines are left out. Lines of a slow pipe are sent as they come. JSON is as
-    'message receive --output jsonl' writes it.
+    'message receive --output jsonl' writes it. --delay and --at need brokers with
+    timers (RocketMQ 5), which take 3 days at most unless timerMaxDelaySec says more.
     """
     shape = Shape(
         topic,
         tag,
         keys,
         _parsed(properties),
-        delay_level,
+        _delivery(cluster.client.settings.machine.wall_ms(), delay_level, delay, at),
         sharding_key,
         key_separator.encode() if key_separator else None,
     )
@@ -162,6 +193,8 @@ def message_send(
         _show(rows, topic, producer.send(shape.message(body.encode()), queue))
         return
     stream = sys.stdin.buffer
+    if sys.stdin.isatty():
+        click.echo(f"Reads {_WAITS[shape_of_input]}; Ctrl-D ends it.", err=True)
     if shape_of_input == WHOLE:
         _show(rows, topic, producer.send(shape.message(stream.read()), queue))
         return
@@ -184,10 +217,29 @@ def message_send(
     except RocketbrokerError as error:
         failure = explained(error, cluster.name_servers)
         raise Failure(
-            f"After {sent} messages: {failure.message}", failure.exit_code
+            f"After {count_of(sent, 'message')}: {failure.message}", failure.exit_code
         ) from error
-    empty = f", {skipped} empty lines left out" if skipped else ""
-    click.echo(f"{sent} messages sent to {topic}{empty}", err=True)
+    empty = f", {count_of(skipped, 'empty line')} left out" if skipped else ""
+    click.echo(f"{count_of(sent, 'message')} sent to {topic}{empty}", err=True)
+
+
+def _delivery(now_ms: int, level: int, delay: str | None, at: str | None) -> Delivery:
+    """When messages are to be delivered.
+
+    @raise Failure: there are several, or the time is past.
+    """
+    if (level > 0) + (delay is not None) + (at is not None) > 1:
+        raise Failure("--delay-level, --delay and --at exclude each other.", USAGE)
+    if delay is not None:
+        return Delivery(delay_ms=parse_span(delay))
+    if at is None:
+        return Delivery(level)
+    moment = given_moment("--at", at, now_ms)
+    if moment < now_ms:
+        raise Failure(
+            f"--at {at} is past ({Moment(moment)}); --delay 2h is in two hours.", USAGE
+        )
+    return Delivery(at_ms=moment)
 
 
 def _pieces(stream: BinaryIO) -> Iterator[list[bytes]]:

@@ -14,6 +14,14 @@ from rocketbroker.wire.command import Command
 from tests.admin.cluster import VerbCase, refusal
 
 
+class Terminal(io.BytesIO):
+    """An input that somebody types."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
 class SendTests(VerbCase):
     """To topic T of one queue."""
 
@@ -53,14 +61,59 @@ class SendTests(VerbCase):
         (message,) = self.cluster.rig.records(2, "SCHEDULE_TOPIC_XXXX")
         self.assertEqual(message.body, b"x")
 
+    def test_timers(self) -> None:
+        """A delay, or a time: the broker has a timer for each."""
+        now = self.cluster.machine.wall_ms()
+        for words, name, value in (
+            (("--delay", "90s"), "TIMER_DELAY_MS", "90000"),
+            (("--at", str(now + 60_000)), "TIMER_DELIVER_MS", str(now + 60_000)),
+        ):
+            seen: list[Command] = []
+            self.cluster.faults[310] = seen.append
+            self.call("message", "send", "T", "x", *words)
+            ext = seen[0].ext or {}
+            self.assertIn(f"{name}\x01{value}", ext["i"])
+        self.assertEqual(self.stored(), [])
+
+    def test_timerOfABatch(self) -> None:
+        """A delayed message is in no batch."""
+        words = ("--batch", "--delay", "90s", "--ids", "-o", "jsonl")
+        result = self.call("message", "send", "T", *words, stdin="a\nb\n")
+        self.assertEqual(len(result.stdout.splitlines()), 2)
+        self.assertEqual(self.stored(), [])
+
+    def test_localTimeIsTold(self) -> None:
+        """A time without a zone is local, and that is said."""
+        result = self.call(
+            "message", "send", "T", "x", "--at", "2024-01-01T00:00", status=1
+        )
+        told = "--at 2024-01-01T00:00 is 2024-01-01 00:00:00.000+"
+        self.assertIn(told, result.stderr)
+
+    def test_oneTime(self) -> None:
+        """One of the three; none that is past."""
+        for words in (
+            ("--delay", "1s", "--at", "now"),
+            ("--delay", "1s", "--delay-level", "1"),
+            ("--at", "2h"),
+        ):
+            self.call("message", "send", "T", "x", *words, status=2)
+        self.call("message", "send", "T", "x", "--delay", "soon", status=1)
+
+    def test_terminalIsTold(self) -> None:
+        """Who forgets the body reads what is waited for."""
+        result = self.call("message", "send", "T", stdin=Terminal(b"a\n"))
+        wanted = "Reads lines from the terminal, each a message; Ctrl-D ends it."
+        self.assertEqual(result.stderr.splitlines(), [wanted, "1 message sent to T"])
+        result = self.call("message", "send", "T", stdin=b"a\n")
+        self.assertEqual(result.stderr, "1 message sent to T\n")
+
     def test_lines(self) -> None:
         """A message for each line, but empty ones; the count goes to standard error."""
         result = self.call("message", "send", "T", stdin=b"a\nb\r\n\n\xff c")
         self.assertEqual(self.bodies(), [b"a", b"b", b"\xff c"])
         self.assertEqual(result.stdout, "")
-        self.assertEqual(
-            result.stderr, "3 messages sent to T, 1 empty lines left out\n"
-        )
+        self.assertEqual(result.stderr, "3 messages sent to T, 1 empty line left out\n")
 
     def test_ids(self) -> None:
         """Each can be shown."""
