@@ -102,6 +102,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "rows",
         "lazycommands",
         "statuses",
+        "outages",
         "contexts",
         "cluster",
         "options",

@@ -81,7 +81,9 @@ def load(path: str) -> Contexts:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ConfigurationError(f"{path} holds no contexts: {error!r}") from error
+        raise ConfigurationError(
+            f"{path} holds no contexts that can be read: mend it, or remove it"
+        ) from error
 
 
 def save(path: str, contexts: Contexts) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from fnmatch import fnmatchcase
 from typing import Final, final
 
 from rocketbroker.errors import ConfigurationError
@@ -43,7 +44,7 @@ class Size(int):
 
 @final
 class Moment(int):
-    """Milliseconds since 1970, shown in local time; 0 and less: never."""
+    """Milliseconds since 1970, shown in local time with its zone; 0 and less: never."""
 
     def __str__(self) -> str:
         if self <= 0:
@@ -51,7 +52,10 @@ class Moment(int):
         if self >= _YEAR_10000_MS:
             return int.__repr__(self)
         local = time.localtime(self // 1000)
-        return f"{time.strftime('%Y-%m-%d %H:%M:%S', local)}.{self % 1000:03d}"
+        hours, minutes = divmod(abs(local.tm_gmtoff) // 60, 60)
+        zone = f"{'-' if local.tm_gmtoff < 0 else '+'}{hours:02d}:{minutes:02d}"
+        day = time.strftime("%Y-%m-%d %H:%M:%S", local)
+        return f"{day}.{self % 1000:03d}{zone}"
 
 
 @final
@@ -70,6 +74,18 @@ class Span(int):
         return ("-" if self < 0 else "") + (" ".join(parts) or "0 ms")
 
 
+def count_of(count: int, noun: str) -> str:
+    """A number of things, as C{1 message} or C{2 messages}."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name is wanted: C{Order*} is the whole name, C{rder} a part of it."""
+    if any(each in pattern for each in "*?["):
+        return fnmatchcase(name, pattern)
+    return pattern in name
+
+
 def parse_span(text: str) -> int:
     """Milliseconds of a text as C{90s}, C{2h}, C{1d}.
 
@@ -79,6 +95,16 @@ def parse_span(text: str) -> int:
     if found is None:
         raise ConfigurationError(f"{text!r} is no duration such as 90s, 10m, 2h or 1d")
     return int(found[1]) * SPANS[found[2]]
+
+
+def without_zone(text: str) -> bool:
+    """Whether a text is a date and time that does not say in which zone."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False
 
 
 def parse_moment(text: str, now_ms: int) -> int:

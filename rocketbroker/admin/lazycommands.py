@@ -41,15 +41,26 @@ class Place(NamedTuple):
 class LazyCommands(click.Group):
     """A group with verbs that only stand in it by name.
 
+    C{list} is C{ls} in each of them that has no such verb of its own.
+
     @ivar places: where they are.
     """
 
-    def __init__(self, *args: Any, places: Mapping[str, Place], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        places: Mapping[str, Place] = {},
+        elsewhere: Mapping[str, str] = {},
+        **kwargs: Any,
+    ) -> None:
         """
         @param places: for each such verb where it is.
+        @param elsewhere: names of verbs that people look for here, with a sentence
+            that says what to use.
         """
         super().__init__(*args, **kwargs)
         self.places = places
+        self._elsewhere = elsewhere
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See L{click.Group.list_commands}."""
@@ -57,9 +68,14 @@ class LazyCommands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """See L{click.Group.get_command}."""
+        if cmd_name in self._elsewhere:
+            raise click.UsageError(self._elsewhere[cmd_name], ctx)
         place = self.places.get(cmd_name)
         if place is None:
-            return super().get_command(ctx, cmd_name)
+            found = super().get_command(ctx, cmd_name)
+            if found is None and cmd_name == "list":
+                found = super().get_command(ctx, "ls")
+            return found
         module, name = place.path.split(":")
         found = getattr(import_module(module), name)
         assert isinstance(found, click.Command)

@@ -25,7 +25,8 @@ from click.shell_completion import CompletionItem
 
 from rocketbroker.admin import contexts
 from rocketbroker.admin.cluster import Broker, Cluster
-from rocketbroker.admin.outages import ALL, Outages, passes
+from rocketbroker.admin.formats import Moment, parse_moment, without_zone
+from rocketbroker.admin.outages import ALL, Outages, echo, passes
 from rocketbroker.admin.rows import FORMATS, Rows, flush
 from rocketbroker.admin.statuses import (
     USAGE,
@@ -274,6 +275,17 @@ def _reasons(
         name = broker_of(failure, cluster.names)
         reasons[name] = named(failure, cluster.names)
     return reasons
+
+
+def given_moment(option: str, text: str, now_ms: int) -> int:
+    """The time that a user gives; without a zone it is local, which is said.
+
+    @raise ConfigurationError: it is none.
+    """
+    found = parse_moment(text, now_ms)
+    if without_zone(text):
+        echo(f"{option} {text} is {Moment(found)}.")
+    return found
 
 
 def confirm(question: str, yes: bool) -> None:

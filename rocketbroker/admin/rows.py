@@ -27,6 +27,10 @@ def cell(value: object) -> str:
     """A value in a table. Control characters are escaped."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        value = " ".join(f"{key}={each}" for key, each in value.items())
+    elif isinstance(value, list | tuple):
+        value = " ".join(map(str, value))
     text = "-" if value is None or value == "" else str(value)
     if not text.isprintable():
         text = "".join(
@@ -116,10 +120,6 @@ class Rows:
         self._flush()
         width = max(map(len, row), default=0)
         for name, value in row.items():
-            if isinstance(value, dict):
-                value = " ".join(f"{key}={each}" for key, each in value.items())
-            elif isinstance(value, list):
-                value = " ".join(map(str, value))
             self._write(f"{name.ljust(width)}  {cell(value)}\n")
 
     def close(self) -> None:

@@ -261,7 +261,6 @@ class Client:
             if not missing:
                 return
             if machine.monotonic() >= deadline:
-                raise TopicNotExist(
-                    f"the name servers do not know {topic} on {sorted(missing)}"
-                )
+                names = ", ".join(sorted(missing))
+                raise TopicNotExist(f"the name servers do not know {topic} on {names}")
             machine.sleep(0.1)

@@ -8,7 +8,16 @@ import time
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.admin.formats import Moment, Size, Span, parse_moment, parse_span
+from rocketbroker.admin.formats import (
+    Moment,
+    Size,
+    Span,
+    count_of,
+    matches,
+    parse_moment,
+    parse_span,
+    without_zone,
+)
 from rocketbroker.errors import ConfigurationError
 
 NOW = 1_700_000_000_123
@@ -40,10 +49,38 @@ class FormatTests(SynchronousTestCase):
 
     def test_moment(self) -> None:
         """Local time with milliseconds; a dash for never; what is no time, as it is."""
-        self.assertEqual(str(Moment(NOW)), "2023-11-14 23:13:20.123")
+        self.assertEqual(str(Moment(NOW)), "2023-11-14 23:13:20.123+01:00")
         self.assertEqual(str(Moment(0)), "-")
         self.assertEqual(str(Moment(-1)), "-")
         self.assertEqual(str(Moment(1 << 62)), str(1 << 62))
+
+    def test_momentIsRead(self) -> None:
+        """What is shown can be given again."""
+        self.assertEqual(parse_moment(str(Moment(NOW)), 0), NOW)
+
+    def test_zone(self) -> None:
+        """A date and time without a zone is told from all else."""
+        for text in ("2023-11-14T23:13:20.123", "2023-11-14", "2023-11-14 10:00"):
+            self.assertTrue(without_zone(text), text)
+        for text in ("2023-11-14T22:13Z", "2023-11-14T22:13+01:00", "2h", "now"):
+            self.assertFalse(without_zone(text), text)
+
+    def test_countOf(self) -> None:
+        """One thing is one, and all else several."""
+        found = [count_of(number, "message") for number in (0, 1, 2)]
+        self.assertEqual(found, ["0 messages", "1 message", "2 messages"])
+
+    def test_matches(self) -> None:
+        """A pattern with a star is a whole name, one without a part of it."""
+        for name, pattern, is_wanted in (
+            ("Orders", "*", True),
+            ("Orders", "Ord*", True),
+            ("Orders", "rder", True),
+            ("Orders", "rder*", False),
+            ("Orders", "O?ders", True),
+            ("Orders", "order", False),
+        ):
+            self.assertEqual(matches(name, pattern), is_wanted, pattern)
 
     def test_span(self) -> None:
         """The two largest units."""

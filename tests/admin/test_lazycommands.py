@@ -45,6 +45,35 @@ class LazyCommandsTests(SynchronousTestCase):
         self.assertEqual(self.call("away"), (0, "gone\n"))
         self.assertEqual(self.call("here"), (0, "stayed\n"))
 
+    def test_listIsLs(self) -> None:
+        """Who looks for list finds ls; help names only ls."""
+
+        @click.group(cls=LazyCommands, elsewhere={"reset": "See 'other reset'."})
+        def noun() -> None:
+            """A noun."""
+
+        @noun.command("ls")
+        def noun_ls() -> None:
+            """List."""
+            click.echo("all")
+
+        for word in ("ls", "list"):
+            result = CliRunner().invoke(noun, [word])
+            self.assertEqual((result.exit_code, result.output), (0, "all\n"))
+        self.assertNotIn("list", CliRunner().invoke(noun, ["--help"]).output)
+        self.assertEqual(self.call("list")[0], 2)
+
+    def test_elsewhereIsTold(self) -> None:
+        """A verb that people look for in a noun says where it is."""
+
+        @click.group(cls=LazyCommands, elsewhere={"reset": "See 'other reset'."})
+        def noun() -> None:
+            """A noun."""
+
+        result = CliRunner().invoke(noun, ["reset", "x", "--to", "y"])
+        self.assertEqual(result.exit_code, 2)
+        self.assertIn("See 'other reset'.", result.output)
+
     def test_unknown(self) -> None:
         """Another is refused."""
         status, text = self.call("there")

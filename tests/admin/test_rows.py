@@ -88,6 +88,12 @@ class RowsTests(SynchronousTestCase):
         printed = self.written("table", *[("a", row)] * (ROW_BATCH_SIZE + 1))
         self.assertEqual(printed.count("n\n"), 2)
 
+    def test_listsAreWords(self) -> None:
+        """A list, or a table of names, is no notation of Python."""
+        self.assertEqual(cell(["a", "b"]), "a b")
+        self.assertEqual(cell({"a": 1, "b": 2}), "a=1 b=2")
+        self.assertEqual(cell([]), "-")
+
     def test_full(self) -> None:
         """An output that takes no more is told as such; a reader who has gone is not
         that."""

@@ -62,6 +62,17 @@ class CommandTests(SynchronousTestCase):
                 named = re.search(rf"``{noun} .*\b{verb}\b", text)
                 self.assertTrue(named, f"{noun} {verb}")
 
+    def test_listIsLs(self) -> None:
+        """Each noun that has ls has list, too."""
+        assert isinstance(command, LazyCommands)
+        for noun in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), noun)
+            if not isinstance(found, click.Group):
+                continue
+            context = click.Context(found)
+            listing = found.get_command(context, "ls")
+            self.assertIs(found.get_command(context, "list"), listing, noun)
+
     def test_version(self) -> None:
         """It says its version."""
         self.assertIn("rocketbroker, version", self.call("--version").output)

@@ -16,13 +16,22 @@ import click
 from rocketbroker.admin.cluster import Cluster
 from rocketbroker.admin.formats import Size
 from rocketbroker.admin.options import TOPIC, changing
+from rocketbroker.admin.outages import echo
+from rocketbroker.admin.requests import topics
 from rocketbroker.admin.rows import Rows
-from rocketbroker.admin.statuses import NotThere
+from rocketbroker.admin.statuses import USAGE, Failure, NotThere
+from rocketbroker.admin.verbs.topic import masters_of_one
+from rocketbroker.blocking.client import TOPIC_SECONDS
 from rocketbroker.blocking.machine import Machine
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.puller import Puller
-from rocketbroker.errors import RocketbrokerError
+from rocketbroker.errors import RocketbrokerError, TopicNotExist
+from rocketbroker.records.names import topic_problem
+from rocketbroker.wire.bodies.topics import TopicConfig
+
+#: How many queues a topic gets that is made here, on each broker.
+QUEUES: Final = 8
 
 #: What is shown of the times, in percent.
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
@@ -147,9 +156,10 @@ def bench_send(
 ) -> None:
     """Send messages to TOPIC, and show the rate and the times of the answers.
 
-    The messages stay in the topic: take one of its own.
+    The messages stay in the topic: take one of its own. One that is not there is made,
+    with 8 queues on each master.
     """
-    cluster.route(topic)
+    _make(cluster, topic)
     machine = cluster.client.settings.machine
     message = Message(topic, b"x" * size)
     producer = Producer(cluster.client, compress_over=size + 1)
@@ -173,6 +183,25 @@ def bench_send(
     if load.errors:
         row["last_error"] = load.last_error
     rows.details("result", row)
+
+
+def _make(cluster: Cluster, topic: str) -> None:
+    """Make a topic that is not there."""
+    try:
+        cluster.route(topic)
+    except TopicNotExist:
+        problem = topic_problem(topic)
+        if problem is not None:
+            raise Failure(problem, USAGE) from None
+        masters = masters_of_one(cluster, None, None)
+        config = TopicConfig(
+            topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES
+        )
+        for master in masters:
+            topics.put(cluster, master, config)
+        names = {master.name for master in masters}
+        cluster.client.wait_for_topic(topic, names, TOPIC_SECONDS)
+        echo(f"{topic} was not there and is made; rocketbroker topic delete removes it")
 
 
 def percentiles(times: Sequence[float]) -> dict[str, object]:

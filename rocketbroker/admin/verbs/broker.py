@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Final
 
 import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
-from rocketbroker.admin.formats import Moment, Size, Span
+from rocketbroker.admin.formats import Moment, Size, Span, matches
 from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.admin.options import DRY_RUN, YES, changing, confirm, showing
 from rocketbroker.admin.requests import brokers
@@ -26,7 +25,7 @@ BROKER: Final = click.argument("broker")
 _POOLS: Final = ("send", "pull", "litePull", "query", "ack", "endTransaction")
 
 
-@click.group()
+@click.group(cls=LazyCommands)
 def cluster() -> None:
     """Clusters: list brokers with versions, rates and disks."""
 
@@ -37,8 +36,10 @@ def cluster() -> None:
 def cluster_ls(cluster: Cluster, rows: Rows, name: str | None) -> None:
     """List all brokers, or those of the cluster NAME.
 
-    IN and OUT are messages a second in the last 10 s, IN_TODAY and OUT_TODAY since
-    midnight; LOG is what is stored, BEHIND what is not in the queues yet.
+    VERSION is RocketMQ's, or the one that a broker is like; ROCKETBROKER is the version
+    of a rocketbroker. IN and OUT are messages a second in the last 10 s, IN_TODAY and
+    OUT_TODAY since midnight; LOG is what is stored, BEHIND what is not in the queues
+    yet.
     """
     found = cluster.brokers(name)
     for broker in found:
@@ -295,12 +296,12 @@ def broker_clean(
 @click.argument("pattern", default="*")
 @showing
 def broker_settings(cluster: Cluster, rows: Rows, broker: str, pattern: str) -> None:
-    """Show the settings in force whose names match PATTERN, as in '*flush*'."""
+    """Show the settings in force whose names match PATTERN, as 'flush*', or hold it."""
     one = cluster.one_broker(broker)
     found = [
         (name, value)
         for name, value in sorted(brokers.settings(cluster, one).items())
-        if fnmatchcase(name.lower(), pattern.lower())
+        if matches(name.lower(), pattern.lower())
     ]
     if not found:
         raise NotThere(f"{one.name} has no setting {pattern}.")

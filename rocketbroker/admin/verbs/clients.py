@@ -7,6 +7,7 @@ import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
 from rocketbroker.admin.formats import Moment, Size
+from rocketbroker.admin.lazycommands import LazyCommands
 from rocketbroker.admin.options import GROUP, showing
 from rocketbroker.admin.requests import clients, groups
 from rocketbroker.admin.rows import Rows
@@ -17,12 +18,12 @@ from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.fields import Fields
 
 
-@click.group()
+@click.group(cls=LazyCommands)
 def consumer() -> None:
     """Connected consumers: list, and what each says about itself."""
 
 
-@click.group()
+@click.group(cls=LazyCommands)
 def producer() -> None:
     """Connected producers: list."""
 

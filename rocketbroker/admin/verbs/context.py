@@ -13,13 +13,14 @@ import attrs
 import click
 
 from rocketbroker.admin import contexts
+from rocketbroker.admin.lazycommands import LazyCommands
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import explained
 from rocketbroker.blocking.settings import name_server_list
 from rocketbroker.errors import RocketbrokerError
 
 
-@click.group()
+@click.group(cls=LazyCommands)
 def context() -> None:
     """Names for name servers: list, set, use, delete."""
 

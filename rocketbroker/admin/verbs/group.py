@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import attrs
 import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
-from rocketbroker.admin.formats import Moment
+from rocketbroker.admin.formats import Moment, count_of, matches
 from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.admin.options import (
     DRY_RUN,
@@ -93,7 +92,9 @@ def group() -> None:
 def group_ls(
     cluster: Cluster, rows: Rows, pattern: str, every_kind: bool, only_names: bool
 ) -> None:
-    """List the groups whose names match PATTERN, as in 'bill*', with their lags.
+    """List groups with their lags: those whose names match PATTERN, as in 'bill*'.
+
+    A PATTERN without a star is a part of the name.
 
     LAG is the number of messages that are not consumed yet, retries included.
     """
@@ -108,7 +109,7 @@ def group_ls(
     known = _stats_of_all(cluster, found) if ask_once else {}
     for name, brokers in sorted(found.items()):
         is_hidden = names.is_system_group(name) and not every_kind
-        if is_hidden or not fnmatchcase(name, pattern):
+        if is_hidden or not matches(name, pattern):
             continue
         if only_names:
             rows.line("group", {"group": name})
@@ -412,7 +413,8 @@ def group_delete(
         online = sum(
             len(p.connection_set) for _, p in members_of(cluster, masters, group)
         )
-        still = f", of which {online} members are online" if online else ""
+        verb = "is" if online == 1 else "are"
+        still = f", while {count_of(online, 'member')} {verb} online" if online else ""
         confirm(f"Delete group {group}{what}{still}", yes)
     for master in masters:
         if not dry_run:

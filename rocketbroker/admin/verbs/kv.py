@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from rocketbroker.admin.cluster import Cluster
+from rocketbroker.admin.lazycommands import LazyCommands
 from rocketbroker.admin.options import YES, changing, confirm, showing
 from rocketbroker.admin.rows import Rows
 from rocketbroker.errors import QueryNotFound
@@ -25,7 +26,7 @@ from rocketbroker.wire.headers.namesrv import (
 NAMESPACE: Final = click.argument("namespace")
 
 
-@click.group()
+@click.group(cls=LazyCommands)
 def kv() -> None:
     """Key-value settings of name servers: list, get, set, delete."""
 

@@ -11,9 +11,9 @@ from typing import Final
 import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
-from rocketbroker.admin.formats import Moment, Size, parse_moment
+from rocketbroker.admin.formats import Moment, Size
 from rocketbroker.admin.lazycommands import LazyCommands, Place
-from rocketbroker.admin.options import TOPIC, changing
+from rocketbroker.admin.options import TOPIC, changing, given_moment
 from rocketbroker.admin.requests import messages
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
@@ -99,8 +99,8 @@ def message_find(
     found.
     """
     now = cluster.client.settings.machine.wall_ms()
-    begin_ms = parse_moment(begin, now) if begin else 0
-    end_ms = parse_moment(end, now) if end else messages.FOREVER_MS
+    begin_ms = given_moment("--from", begin, now) if begin else 0
+    end_ms = given_moment("--until", end, now) if end else messages.FOREVER_MS
 
     def is_wanted(one: StoredMessage) -> bool:
         return (tag is None or one.tags == tag) and (

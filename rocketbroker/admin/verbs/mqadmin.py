@@ -7,7 +7,7 @@ time. What they print is ours.
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -126,10 +126,7 @@ def _call(context: click.Context, call: Call, name_servers: str | None) -> None:
     """Show one call of ours, and make it."""
     root = context.find_root()
     words = [*call, *(["--namesrv", name_servers] if name_servers else [])]
-    shown = " ".join(
-        word if re.fullmatch(r"[\w.:/%=@+-]+", word) else repr(word) for word in words
-    )
-    click.echo(f"= rocketbroker {shown}", err=True)
+    click.echo(f"= rocketbroker {shlex.join(words)}", err=True)
     root.command.main(
         args=words, prog_name=root.info_name, standalone_mode=False, obj=root.obj
     )

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Final
 
 import click
 
 from rocketbroker.admin.cluster import Cluster
+from rocketbroker.admin.formats import matches
 from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.admin.options import YES, changing, confirm, showing
 from rocketbroker.admin.requests.brokers import parse_changes, parse_properties
@@ -46,13 +46,13 @@ def namesrv() -> None:
 @click.argument("pattern", default="*")
 @showing
 def namesrv_settings(cluster: Cluster, rows: Rows, pattern: str) -> None:
-    """Show the settings of all name servers whose names match PATTERN."""
+    """Show the settings of all name servers whose names match PATTERN, or hold it."""
     is_found = False
     for server in cluster.name_servers:
         answer = cluster.ask(server, RequestCode.GET_NAMESRV_CONFIG)
         found = parse_properties(answer.body.decode("utf-8", "replace"))
         for name, value in sorted(found.items()):
-            if fnmatchcase(name.lower(), pattern.lower()):
+            if matches(name.lower(), pattern.lower()):
                 is_found = True
                 rows.add("setting", {"server": server, "name": name, "value": value})
     if not is_found:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import click
 
 from rocketbroker.admin.cluster import Cluster, parse_queue
-from rocketbroker.admin.formats import Moment, parse_moment
+from rocketbroker.admin.formats import Moment
+from rocketbroker.admin.lazycommands import LazyCommands
 from rocketbroker.admin.options import (
     DRY_RUN,
     GROUP,
@@ -14,6 +15,7 @@ from rocketbroker.admin.options import (
     YES,
     changing,
     confirm,
+    given_moment,
     showing,
 )
 from rocketbroker.admin.requests import brokers, groups
@@ -23,7 +25,13 @@ from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import ConfigurationError, SubscriptionGroupNotExist
 
 
-@click.group()
+@click.group(
+    cls=LazyCommands,
+    elsewhere={
+        "reset": "'rocketbroker group reset GROUP TOPIC --to TIME' resets a group; "
+        "'rocketbroker offset set' changes one queue."
+    },
+)
 def offset() -> None:
     """Offsets: of queues, by time, and of groups: show, set, clone."""
 
@@ -42,7 +50,7 @@ def offset_show(
     """
     client = cluster.client
     now = client.settings.machine.wall_ms()
-    moment = parse_moment(text, now) if text else None
+    moment = given_moment("--at", text, now) if text else None
     queues = cluster.queues(topic)
 
     def row_of(queue: MessageQueue) -> dict[str, object]:

@@ -11,8 +11,8 @@ from typing import BinaryIO, Final
 import click
 
 from rocketbroker.admin.cluster import Cluster
-from rocketbroker.admin.formats import parse_moment
-from rocketbroker.admin.options import TOPIC, asking
+from rocketbroker.admin.formats import count_of
+from rocketbroker.admin.options import TOPIC, asking, given_moment
 from rocketbroker.admin.outages import ALL, Outages, passes
 from rocketbroker.admin.requests import messages
 from rocketbroker.admin.statuses import (
@@ -125,7 +125,7 @@ def message_receive(
     received = _Receiving(cluster, consumer, write, ends, count, group is not None)
     received.run(wait)
     if count is not None and received.written < count:
-        raise NotThere(f"{received.written} of {count} messages came.")
+        raise NotThere(f"{received.written} of {count_of(count, 'message')} came.")
 
 
 class _Receiving:
@@ -262,7 +262,7 @@ def _consumer(
         return consumer
     consumer = Consumer(client, name, topic, tag, EARLIEST, queues)
     now_ms = client.settings.machine.wall_ms()
-    ms = parse_moment(begin, now_ms) if is_time else 0
+    ms = given_moment("--from", begin, now_ms) if is_time else 0
     for queue in queues:
         if begin == EARLIEST:
             offset = client.min_offset(queue)

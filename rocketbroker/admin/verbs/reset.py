@@ -8,8 +8,16 @@ from typing import NamedTuple
 import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
-from rocketbroker.admin.formats import parse_moment
-from rocketbroker.admin.options import DRY_RUN, GROUP, TOPIC, YES, changing, confirm
+from rocketbroker.admin.formats import Moment, count_of
+from rocketbroker.admin.options import (
+    DRY_RUN,
+    GROUP,
+    TOPIC,
+    YES,
+    changing,
+    confirm,
+    given_moment,
+)
 from rocketbroker.admin.requests import groups
 from rocketbroker.admin.rows import Rows
 from rocketbroker.blocking.consumer import EARLIEST, LATEST
@@ -74,8 +82,9 @@ def group_reset(
         skipped = sum(max(0, step.after - (step.before or 0)) for step in moved)
         again = sum(max(0, (step.before or 0) - step.after) for step in moved)
         confirm(
-            f"Reset {group} in {len(moved)} queues of {topic}: {skipped} messages are "
-            f"skipped, {again} come again",
+            f"Reset {group} to {Moment(moment) if moment > 0 else to} in "
+            f"{count_of(len(moved), 'queue')} of {topic}, so that "
+            f"{count_of(skipped, 'message')} will be skipped and {again} come again",
             yes,
         )
     for master, steps in plan:
@@ -111,7 +120,7 @@ def _moment(cluster: Cluster, to: str) -> int:
         return 0
     if to == LATEST:
         return -1
-    return parse_moment(to, cluster.client.settings.machine.wall_ms())
+    return given_moment("--to", to, cluster.client.settings.machine.wall_ms())
 
 
 def _steps(

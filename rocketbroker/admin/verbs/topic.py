@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import attrs
 import click
 
 from rocketbroker.admin.cluster import Broker, Cluster
-from rocketbroker.admin.formats import Moment
+from rocketbroker.admin.formats import Moment, matches
+from rocketbroker.admin.lazycommands import LazyCommands
 from rocketbroker.admin.options import (
     DRY_RUN,
     TOPIC,
@@ -62,7 +62,7 @@ _ATTRIBUTES: Final = click.option(
 )
 
 
-@click.group()
+@click.group(cls=LazyCommands)
 def topic() -> None:
     """Topics: list, show, create, update, move, delete."""
 
@@ -84,7 +84,7 @@ def permission_text(perm: int) -> str:
 def topic_ls(
     cluster: Cluster, rows: Rows, pattern: str, every_kind: bool, names: bool
 ) -> None:
-    """List the topics whose names match PATTERN, as in 'Order*'.
+    """List the topics whose names match PATTERN, as 'Order*', or hold it, as 'rder'.
 
     What the system, retries and dead letters need is left out without --all.
     """
@@ -101,7 +101,7 @@ def topic_ls(
     for name, found in sorted(configs.items()):
         kind = topics.kind_of(name, own_names, found[0] if found else None)
         is_hidden = kind in topics.HIDDEN_KINDS and not every_kind
-        if is_hidden or not fnmatchcase(name, pattern):
+        if is_hidden or not matches(name, pattern):
             continue
         if names:
             rows.line("topic", {"topic": name})

@@ -60,10 +60,17 @@ class BenchTests(VerbCase):
 
     def test_nothing(self) -> None:
         """A topic that is not there, or is empty, is 3."""
-        self.call("bench", "send", "X", status=3)
         self.call("bench", "receive", "X", status=3)
         result = self.call("bench", "receive", "T", status=3)
         self.assertIn("T has no messages", result.stderr)
+
+    def test_sendMakesItsTopic(self) -> None:
+        """A topic that is not there is made, and that is said."""
+        result = self.call("bench", "send", "New", "--count", "1", "--threads", "1")
+        self.assertIn("New was not there and is made", result.stderr)
+        (row,) = self.kind("topic", "topic", "ls", "New")
+        self.assertEqual(row["queues"], 8)
+        self.call("bench", "send", "a b", status=2)
 
     def test_percentiles(self) -> None:
         """Of a thousand times from 1 to 1000 ms."""

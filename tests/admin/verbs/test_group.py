@@ -37,6 +37,7 @@ class GroupTests(VerbCase):
         asked = self.cluster.machine.codes(BROKER)
         self.assertEqual([asked.count(code) for code in (317, 208, 203)], [1, 0, 2])
         self.assertEqual(self.call("group", "ls", "--names").stdout, "G\nH\n")
+        self.assertEqual(self.call("group", "list", "H", "--names").stdout, "H\n")
         (row,) = self.kind("group", "group", "ls", "H*")
         self.assertEqual(row["group"], "H")
         asked = self.cluster.machine.codes(BROKER)
@@ -149,7 +150,9 @@ class GroupTests(VerbCase):
         self.consumed()
         self.cluster.join("G", ["T"])
         result = self.call("group", "delete", "G", status=2)
-        self.assertIn("Delete group G with its offsets, of which 1 m", result.stderr)
+        self.assertIn(
+            "Delete group G with its offsets, while 1 member is online?", result.stderr
+        )
         self.call("group", "delete", "G", "--dry-run")
         self.assertIsNotNone(self.cluster.rig.groups.config("G"))
         self.call("group", "delete", "G", "--yes")

@@ -27,6 +27,12 @@ class OffsetTests(VerbCase):
         rows = self.kind("queue", "offset", "show", "T", "-g", group)
         return [row["committed"] for row in rows]
 
+    def test_resetIsElsewhere(self) -> None:
+        """Who looks for reset here is told where it is."""
+        words = ("offset", "reset", "G", "T", "--to", "earliest")
+        error = self.call(*words, status=2).stderr
+        self.assertIn("rocketbroker group reset GROUP TOPIC --to TIME", error)
+
     def test_show(self) -> None:
         """First, last, of a time, of a group."""
         words = ("offset", "show", "T", "-g", "G", "--at", "1700000050000")

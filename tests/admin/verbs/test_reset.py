@@ -55,7 +55,9 @@ class ResetTests(VerbCase):
     def test_confirm(self) -> None:
         """Without --yes nothing is done where nobody can be asked."""
         result = self.call("group", "reset", "G", "T", "--to", "latest", status=2)
-        self.assertIn("in 1 queues of T: 2 messages are skipped, 0 come", result.stderr)
+        self.assertIn(
+            "Reset G to latest in 1 queue of T, so that 2 messages", result.stderr
+        )
         self.assertEqual(self.offset(), 1)
 
     def test_throughMembers(self) -> None:

@@ -44,6 +44,10 @@ class RestartTests(VerbCase):
         self.stopped = self.machine.servers[address]
         self.machine.servers[address] = hang_up
 
+    def append(self) -> None:
+        """A message comes."""
+        self.cluster.rig.append(b"after")
+
     def unregister(self) -> None:
         """The name server forgets the broker and its topics."""
         self.cluster.faults[106] = lambda _: answer(body=fastjson.dumps(ClusterInfo()))
@@ -107,7 +111,7 @@ class RestartTests(VerbCase):
         for words in (("--follow",), ("--wait", "60"), ("--follow", "-g", "G")):
             self.begun = self.machine.now
             count = self.cluster.rig.store.queue("T", 0).max_offset + 1
-            self.restart_broker(lambda: self.cluster.rig.append(b"after"))
+            self.restart_broker(self.append)
             result = self.call(
                 "message", "receive", "T", "-c", f"{count}", "-F", r"%o ", *words
             )

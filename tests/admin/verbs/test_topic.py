@@ -58,6 +58,8 @@ class TopicTests(VerbCase):
             "perm": "rw",
         }
         self.assertEqual(row, wanted)
+        found = self.kind("topic", "topic", "list", "the")
+        self.assertEqual([row["topic"] for row in found], ["Other"])
         types = {
             row["topic"]: row["type"]
             for row in self.kind("topic", "topic", "ls", "--all")
