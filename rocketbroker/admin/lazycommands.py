@@ -69,7 +69,8 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """See L{click.Group.get_command}."""
         if cmd_name in self._elsewhere:
-            raise click.UsageError(self._elsewhere[cmd_name], ctx)
+            sentence = self._elsewhere[cmd_name]
+            raise click.UsageError(f"No such command '{cmd_name}'. {sentence}", ctx)
         place = self.places.get(cmd_name)
         if place is None:
             found = super().get_command(ctx, cmd_name)

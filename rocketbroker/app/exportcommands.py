@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from rocketbroker.admin.formats import without_zone
 from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.errors import ConfigurationError
 
@@ -208,8 +209,17 @@ def export_run(
         raise click.UsageError("one of TOPIC, --pattern and --assign is needed")
     given["failOnDataLoss"] = "false" if allow_data_loss else "true"
     settings = dict(pair_of(each) for each in conf)
+    say_zone("--since", words["since"])
+    say_zone("--until", words["until"])
     spark = Spark(cores or os.cpu_count() or 1, master or "", settings)
     sys.exit(run_export(given, root, spark, file_size, output))
+
+
+def say_zone(option: str, text: str | None) -> None:
+    """Say how a time without a zone is read: exports run on many machines, so it is
+    UTC, and not local time as of the verbs that people use on a terminal."""
+    if text is not None and without_zone(text):
+        click.echo(f"rocketbroker: {option} {text} is read as UTC.", err=True)
 
 
 def pair_of(text: str) -> tuple[str, str]:

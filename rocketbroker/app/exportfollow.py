@@ -13,7 +13,7 @@ from typing import final
 import click
 
 from rocketbroker.admin.formats import parse_span
-from rocketbroker.app.exportcommands import display
+from rocketbroker.app.exportcommands import display, say_zone
 from rocketbroker.errors import ConfigurationError
 
 
@@ -125,6 +125,7 @@ def export_follow(
     given |= {name: text for name, text in more.items() if text is not None}
     given["failOnDataLoss"] = "false" if allow_data_loss else "true"
     options = parse_options(given)
+    say_zone("--since", since)
     file_columns(options)
     try:
         target = size(file_size)

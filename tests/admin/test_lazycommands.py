@@ -72,7 +72,7 @@ class LazyCommandsTests(SynchronousTestCase):
 
         result = CliRunner().invoke(noun, ["reset", "x", "--to", "y"])
         self.assertEqual(result.exit_code, 2)
-        self.assertIn("See 'other reset'.", result.output)
+        self.assertIn("No such command 'reset'. See 'other reset'.", result.output)
 
     def test_unknown(self) -> None:
         """Another is refused."""

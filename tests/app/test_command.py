@@ -126,6 +126,17 @@ class CommandTests(SynchronousTestCase):
             self.assertIsInstance(result.exception, ConfigurationError)
             self.assertIn(sentence, str(result.exception))
 
+    def test_timeWithoutZoneIsSaidToBeUTC(self) -> None:
+        """A time of an export is UTC if it does not say otherwise, and that is told."""
+        usual = ("export", "run", "T", "--store", "s", "--to", "d", "--sql", "x =")
+        for words, told in (
+            (("--since", "2026-11-23T07:30"), True),
+            (("--until", "2026-11-23"), True),
+            (("--since", "2026-11-23T07:30Z", "--until", "-1h"), False),
+        ):
+            error = self.call(*usual, *words).stderr
+            self.assertEqual("is read as UTC." in error, told, words)
+
     def test_times(self) -> None:
         """A time that is none is refused before anything begins."""
         words = ("export", "run", "a", "--store", "s", "--to", "d", "--since", "soon")
