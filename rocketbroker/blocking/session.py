@@ -24,15 +24,19 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
+from rocketbroker.blocking.answers import may_pass
 from rocketbroker.blocking.client import Client
-from rocketbroker.blocking.consumer import EARLIEST, Consumer
+from rocketbroker.blocking.consumer import EARLIEST, Consumer, FromQueue
 from rocketbroker.blocking.messages import Message, SendResult
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.blocking.settings import Settings
-from rocketbroker.errors import ConfigurationError
+from rocketbroker.errors import ConfigurationError, RocketbrokerError
 from rocketbroker.records import names
 from rocketbroker.records.record import StoredMessage
+
+#: How long to wait before a server that is away is asked again.
+AWAY_SECONDS: Final = 1.0
 
 #: Acknowledgements are committed after at most so long, and when a session waits for
 #: messages or is closed.
@@ -126,7 +130,8 @@ class Session:
         Of a topic and group one C{receive} at a time runs: a new one ends the last.
 
         @param tags: which messages, as in C{"a || b"}.
-        @param wait: it ends when no message has come for so many seconds.
+        @param wait: it ends when no message has come for so many seconds. A broker that
+            is restarted meanwhile is waited for as long.
         @param begin: C{"earliest"} or C{"latest"}: where a new group begins.
         @param queues: which; unless given, all that the topic has now.
         @raise ConfigurationError: something cannot be as it is given.
@@ -230,14 +235,31 @@ class Receiver:
         if progress.consumer is not self._consumer:
             raise StopIteration
         while not self._ready:
-            progress.commit()
-            found = self._consumer.poll_queues(self._wait)
+            found = self._look()
             if not found:
                 raise StopIteration
             for queue, messages in found:
                 wanted = progress.enter(queue, messages)
                 self._ready += [Received(one, queue, progress) for one in wanted]
         return self._ready.popleft()
+
+    def _look(self) -> list[FromQueue]:
+        """Wait for messages, and for brokers and name servers that are restarted.
+
+        @raise RocketbrokerError: one is still away when the time is over, or it is
+            something else.
+        """
+        machine = self._progress.machine
+        deadline = machine.monotonic() + self._wait
+        while True:
+            left = deadline - machine.monotonic()
+            try:
+                self._progress.commit()
+                return self._consumer.poll_queues(max(left, 0.0))
+            except RocketbrokerError as problem:
+                if left <= 0 or not may_pass(problem):
+                    raise
+            machine.sleep(min(AWAY_SECONDS, left))
 
 
 @final
@@ -246,11 +268,12 @@ class _GroupProgress:
 
     What is acknowledged behind a message that is not stays in memory until that one is.
 
+    @ivar machine: where we run.
     @ivar consumer: the one that receives now.
     """
 
     def __init__(self, client: Client) -> None:
-        self._machine = client.settings.machine
+        self.machine = client.settings.machine
         self._unacknowledged: dict[MessageQueue, set[int]] = {}
         self._acknowledged: dict[MessageQueue, set[int]] = {}
         self._commit_at = 0.0
@@ -278,12 +301,12 @@ class _GroupProgress:
         """A message is done."""
         self._unacknowledged.setdefault(queue, set()).discard(offset)
         self._acknowledged.setdefault(queue, set()).add(offset)
-        if self._machine.monotonic() >= self._commit_at:
+        if self.machine.monotonic() >= self._commit_at:
             self.commit()
 
     def commit(self) -> None:
         """Commit the first offset of each queue that is not acknowledged."""
-        self._commit_at = self._machine.monotonic() + COMMIT_SECONDS
+        self._commit_at = self.machine.monotonic() + COMMIT_SECONDS
         if self.consumer is None:
             return
         offsets = {

@@ -113,6 +113,36 @@ class SessionTests(SynchronousTestCase):
                 break
         self.assertEqual(self.bodies(self.session), ["2", "3"])
 
+    def test_restartedBrokerIsWaitedFor(self) -> None:
+        """A receive goes on when a broker that left the name server is back."""
+        self.put(1)
+        machine, topics = self.cluster.machine, self.cluster.topics.copy()
+        back = machine.now + 30
+
+        def restart() -> None:
+            if machine.now >= back and not self.cluster.topics:
+                self.cluster.topics |= topics
+                self.put(1)
+
+        receiver = self.session.receive("T", group="g", wait=60.0)
+        next(receiver).ack()
+        self.cluster.topics.clear()
+        for broker in self.cluster.brokers.values():
+            broker.faults = [hang_up] * 3
+        machine.meanwhile = restart
+        self.assertEqual(next(receiver).offset, 1)
+        self.assertLess(machine.now, back + 5)
+
+    def test_absentBrokerIsAnErrorAtTheEnd(self) -> None:
+        """A broker that is not back when the time is over is told as such."""
+        self.put(1)
+        receiver = self.session.receive("T", group="g", wait=10.0)
+        next(receiver)
+        begun = self.cluster.machine.now
+        self.cluster.machine.servers["b1:10911"] = hang_up
+        self.assertRaises(ConnectionLost, next, receiver)
+        self.assertLess(self.cluster.machine.now, begun + 15)
+
     def test_late(self) -> None:
         """A message can be acknowledged after its receive has ended."""
         self.put(2)
