@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from rocketbroker.admin.formats import without_zone
+from rocketbroker.admin.formats import count_of, without_zone
 from rocketbroker.admin.lazycommands import LazyCommands, Place
 from rocketbroker.errors import ConfigurationError
 
@@ -259,7 +259,8 @@ def abandon(root: str, topic: str) -> int:
         ledger.abandon(plan, int(time.time() * 1000))
     finally:
         ledger.release()
-    print(f"plan {plan.number} of {topic}, {plan.rows} messages, is dropped")
+    what = count_of(plan.rows, "message")
+    print(f"plan {plan.number} of {topic}, {what}, is dropped")
     return 0
 
 

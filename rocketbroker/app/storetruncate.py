@@ -10,6 +10,7 @@ import time
 
 import click
 
+from rocketbroker.admin.formats import count_of
 from rocketbroker.admin.options import YES, confirm
 from rocketbroker.admin.rows import Rows, flush
 from rocketbroker.app.storeoptions import (
@@ -83,7 +84,8 @@ def store_truncate(
                 print(f"rocketbroker: {truncation.not_kept}", file=sys.stderr)
             lost = sum(truncation.topics.values())
             flush(sys.stdout)
-            confirm(f"Discard {lost} messages ({size} bytes) of {directory}", yes)
+            what = count_of(lost, "message")
+            confirm(f"Discard {what} ({size} bytes) of {directory}", yes)
             truncation.run()
         rows.add(
             "summary",

@@ -190,8 +190,9 @@ class Popped:
             left = [offset for offset in each.left() if not first <= offset < end]
             gone[group, topic, queue] += len(left)
         for (group, topic, queue), count in sorted((+gone).items()):
+            what = "a message" if count == 1 else f"{count} messages"
             text = (
-                f"{count} messages of {topic}/{queue} that {group} has in flight were "
-                "removed: they do not come again"
+                f"{group} has {what} of {topic}/{queue} in flight, of which nothing is "
+                "left: it gets none of them again"
             )
             yield Remark(self._reader.queue_path(topic, queue, 0), 0, text)

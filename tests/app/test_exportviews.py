@@ -82,7 +82,7 @@ class ExportViewsTests(SynchronousTestCase):
         self.assertEqual(len(self.world.files()), 2)
         words = ("export", "abandon", self.root, "T")
         result = CliRunner().invoke(command, words)
-        self.assertEqual(result.output, "plan 2 of T, 1 messages, is dropped\n")
+        self.assertEqual(result.output, "plan 2 of T, 1 message, is dropped\n")
         self.assertEqual(len(self.world.files()), 1)
         self.assertEqual(Ledger(self.world.storage).pending(), {})
         self.open()

@@ -143,7 +143,7 @@ class PoppedTests(PopCase):
         fault, remark = self.opened()[1].findings()
         assert isinstance(fault, Fault) and isinstance(remark, Remark)
         self.assertIn("cannot be read", fault.text)
-        self.assertIn("1 messages of U/0 that G has in flight", remark.text)
+        self.assertIn("G has a message of U/0 in flight", remark.text)
 
     def test_order(self) -> None:
         """What groups have that pop in order; records that make no sense are told."""

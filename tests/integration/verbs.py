@@ -14,7 +14,7 @@ from rocketbroker.app.command import command
 VOLATILE: Final = frozenset(
     "address id offset_id born born_host stored store_host first_stored last_message "
     "last_consumed started uptime version in out in_today out_today log disk_percent "
-    "behind tps server system_properties committed before".split()
+    "behind tps server system_properties committed before rocketbroker".split()
 )
 
 #: Words, what is put in, and the exit status.
