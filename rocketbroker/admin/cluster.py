@@ -51,7 +51,6 @@ class Cluster:
     @ivar client: for topics, queues and offsets; L{rocketbroker.blocking}.
     @ivar name_servers: their addresses.
     @ivar unreachable: the brokers that did not answer L{from_each}, and why.
-    @ivar names: of the brokers that name servers have told, by address.
     """
 
     def __init__(self, client: Client) -> None:
@@ -59,7 +58,7 @@ class Cluster:
         self.name_servers = name_server_list(client.settings.name_servers)
         self._info: ClusterInfo | None = None
         self.unreachable: dict[Broker, RocketbrokerError] = {}
-        self.names: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
     def ask(
         self,
@@ -150,6 +149,11 @@ class Cluster:
         return self._info
 
     @property
+    def names(self) -> dict[str, str]:
+        """The names of the brokers that name servers have told, by address."""
+        return self._names | self.client.routes.broker_names()
+
+    @property
     def registered(self) -> set[str]:
         """The names of the brokers that were registered when L{info} last asked."""
         return {*self._info.broker_addr_table} if self._info is not None else set()
@@ -168,7 +172,7 @@ class Cluster:
             for data in info.broker_addr_table.values()
             for broker_id, address in data.broker_addrs.items()
         ]
-        self.names |= {one.address: one.name for one in found}
+        self._names |= {one.address: one.name for one in found}
         clusters = sorted({one.cluster for one in found} | {*info.cluster_addr_table})
         if cluster is not None:
             if cluster not in clusters:
@@ -213,9 +217,8 @@ class Cluster:
             route = self.client.routes.view(topic, refresh=True).route
         except TopicNotExist:
             raise TopicNotExist(f"There is no topic {topic}") from None
-        for data in route.broker_datas:
-            addresses = data.broker_addrs.values()
-            self.names |= dict.fromkeys(addresses, data.broker_name)
+        # The client forgets a route that seems wrong; the names are wanted then.
+        self._names |= self.client.routes.broker_names()
         return route
 
     def queues(self, topic: str, texts: Sequence[str] = ()) -> list[MessageQueue]:

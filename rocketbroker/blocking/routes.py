@@ -197,6 +197,15 @@ class Routes:
         self._known[topic] = view
         return view
 
+    def broker_names(self) -> dict[str, str]:
+        """The names of the brokers of all known routes, by address."""
+        return {
+            address: data.broker_name
+            for view in [*self._known.values()]
+            for data in view.route.broker_datas
+            for address in data.broker_addrs.values()
+        }
+
     def forget(self, topic: str) -> None:
         """Ask again the next time."""
         self._known.pop(topic, None)

@@ -215,7 +215,7 @@ def message_send(
                 if ids:
                     _show(rows, topic, result)
     except RocketbrokerError as error:
-        failure = explained(error, cluster.name_servers)
+        failure = explained(error, cluster.name_servers, cluster.names)
         raise Failure(
             f"After {count_of(sent, 'message')}: {failure.message}", failure.exit_code
         ) from error

@@ -77,6 +77,7 @@ class AwayTests(VerbCase):
             "group reset G T --to earliest --yes",
             "offset set G T broker-b:0 0 --yes",
             "broker status broker-b",
+            "message send T x --queue broker-b:0",
             "message receive T",
             "message receive T --queue broker-b:0",
             "bench receive T",
@@ -89,3 +90,10 @@ class AwayTests(VerbCase):
         self.assertIn(
             "one", self.call("message", "view", self.sent_id, "-t", "T").stdout
         )
+
+    def test_sendOfManyNamesIt(self) -> None:
+        """A send that breaks off says how many are sent, and whose fault it is."""
+        words = ("message", "send", "T", "--queue", "broker-b:0")
+        error = self.call(*words, status=1, stdin="a\nb\n").stderr
+        told = TOLD.replace("rocketbroker: ", "rocketbroker: After 0 messages: ")
+        self.assertTrue(error.startswith(told), error)

@@ -120,6 +120,24 @@ class CallsTests(VerbCase):
         super().setUp()
         self.cluster.topic("T", 4)
 
+    def test_callsAreShownAsAShellTakesThem(self) -> None:
+        """A word with a quote or a space is quoted as shells do it."""
+        result = self.call("mqadmin", "sendMessage", "-t", "T", "-p", "it's one")
+        self.assertIn("""send T 'it'"'"'s one'\n""", result.stderr)
+
+    def test_keysInASpanOfTime(self) -> None:
+        """queryMsgByKey looks from -b to -e; 0 is any time."""
+        now = self.cluster.machine.wall_ms()
+        self.call("message", "send", "T", "x", "-k", "k")
+        words = ("mqadmin", "queryMsgByKey", "-t", "T", "-k", "k")
+        hour = 3_600_000
+        for span, status in (
+            (("-b", "0", "-e", "0"), 0),
+            (("-b", str(now - hour), "-e", str(now + hour)), 0),
+            (("-b", str(now + hour)), 3),
+        ):
+            self.call(*words, *span, status=status)
+
     def test_updateTopic(self) -> None:
         """A topic is made, and changed where it is there; the calls are shown."""
         words = ("updateTopic", "-b", BROKER, "-t", "New", "-w", "2", "-r", "2")
