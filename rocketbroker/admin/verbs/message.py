@@ -18,6 +18,7 @@ from rocketbroker.admin.requests import messages
 from rocketbroker.admin.rows import Rows
 from rocketbroker.admin.statuses import USAGE, Failure, NotThere
 from rocketbroker.blocking.answers import PASSING
+from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.records.record import StoredMessage
 
 #: So many characters of a body stand in a table.
@@ -102,21 +103,31 @@ def message_find(
     begin_ms = given_moment("--from", begin, now) if begin else 0
     end_ms = given_moment("--until", end, now) if end else messages.FOREVER_MS
 
+    queue = None if queue_text is None else cluster.queues(topic, [queue_text])[0]
+
     def is_wanted(one: StoredMessage) -> bool:
-        return (tag is None or one.tags == tag) and (
-            text is None or text.encode() in one.body
+        return (
+            (tag is None or one.tags == tag)
+            and (text is None or text.encode() in one.body)
+            and (queue is None or one.queue_id == queue.queue_id)
         )
 
     if offset is not None:
-        if queue_text is None:
+        if queue is None:
             raise Failure("--offset needs --queue BROKER:NUMBER.", USAGE)
-        (queue,) = cluster.queues(topic, [queue_text])
         one = messages.at_offset(cluster, queue, offset)
         found: Iterator[tuple[str, StoredMessage]] = iter([(queue.broker, one)])
     elif key is not None:
-        found = _by_key(cluster, topic, key, count, begin_ms, end_ms, is_wanted)
+        brokers = [
+            one
+            for one in cluster.brokers_of(topic)
+            if queue is None or one.name == queue.broker
+        ]
+        span = begin_ms, end_ms
+        found = _by_key(cluster, brokers, topic, key, count, span, is_wanted)
     else:
-        found = _by_time(cluster, topic, queue_text, begin_ms, end_ms)
+        queues = cluster.queues(topic) if queue is None else [queue]
+        found = _by_time(cluster, topic, queues, begin_ms, end_ms)
     wanted = ((broker, one) for broker, one in found if is_wanted(one))
     any_found = False
     for broker, one in islice(wanted, count):
@@ -128,20 +139,18 @@ def message_find(
 
 def _by_key(
     cluster: Cluster,
+    brokers: list[Broker],
     topic: str,
     key: str,
     most: int,
-    begin_ms: int,
-    end_ms: int,
+    span_ms: tuple[int, int],
     is_wanted: Callable[[StoredMessage], bool],
 ) -> Iterator[tuple[str, StoredMessage]]:
-    """The newest messages with a key, of all brokers, in the order of their times."""
+    """The newest messages with a key, of these brokers, in the order of their times."""
     found: list[tuple[str, StoredMessage]] = []
     for broker, told in cluster.from_each(
-        cluster.brokers_of(topic),
-        lambda b: messages.by_key(
-            cluster, b, topic, key, most, begin_ms, end_ms, is_wanted
-        ),
+        brokers,
+        lambda b: messages.by_key(cluster, b, topic, key, most, *span_ms, is_wanted),
     ):
         found += ((broker.name, one) for one in told.messages)
         if not told.is_whole:
@@ -156,11 +165,10 @@ def _by_key(
 
 
 def _by_time(
-    cluster: Cluster, topic: str, queue_text: str | None, begin_ms: int, end_ms: int
+    cluster: Cluster, topic: str, queues: list[MessageQueue], begin_ms: int, end_ms: int
 ) -> Iterator[tuple[str, StoredMessage]]:
     """The messages of a time, queue after queue; those of brokers that do not answer
     are passed over."""
-    queues = cluster.queues(topic, [] if queue_text is None else [queue_text])
     brokers = {one.name: one for one in cluster.brokers_of(topic)}
     for queue in queues:
         broker = brokers.get(queue.broker) or Broker("", queue.broker, 0, "")

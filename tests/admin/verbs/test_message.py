@@ -141,6 +141,15 @@ class KeyTests(VerbCase):
             self.assertEqual(found, wanted)
         self.assertEqual(len(self.found("AaTopic", "-k", "busy", "-c", "100")), 100)
 
+    def test_queueOfAKey(self) -> None:
+        """Only the messages of --queue, with a key, too."""
+        self.call("topic", "update", "AaTopic", "-q", "2")
+        for number in (0, 1, 0):
+            words = ("-k", "key", "--queue", f"broker-a:{number}")
+            self.call("message", "send", "AaTopic", f"in {number}", *words)
+        words = ("-k", "key", "--queue", "broker-a:1")
+        self.assertEqual(self.found("AaTopic", *words), ["in 1"])
+
     def test_moreInASecond(self) -> None:
         """A broker tells only some of the messages of one second: that is said."""
         for number in range(70):
