@@ -158,7 +158,7 @@ class ServerOptions(usage.Options):
 
     def opt_version(self) -> None:
         """Show the version and exit."""
-        from rocketbroker.metrics.versions import own_version
+        from rocketbroker.files.own_version import own_version
 
         print(f"rocketbroker, version {own_version()}")
         sys.exit(0)
