@@ -21,6 +21,9 @@ from rocketbroker.errors import RocketbrokerError
 #: The exit status of a program that was interrupted (128 + SIGINT).
 INTERRUPTED = 130
 
+#: What the extra C{spark} brings, and verbs of exports may miss.
+OF_SPARK = ("google_crc32c", "isal", "numpy", "pyarrow", "pyspark")
+
 
 def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
     """Say the version, and end."""
@@ -289,9 +292,15 @@ def main() -> None:
     except ModuleNotFoundError as error:
         from rocketbroker.app.windows import POSIX_MODULES, SENTENCE
 
-        if error.name not in POSIX_MODULES:
+        missing = (error.name or "").partition(".")[0]
+        if missing in POSIX_MODULES:
+            sentence = SENTENCE
+        elif missing in OF_SPARK:
+            remedy = "pip install 'rocketbroker[spark]'"
+            sentence = f"{missing} is not installed: {remedy}"
+        else:
             raise
-        print(f"rocketbroker: {SENTENCE}", file=sys.stderr)
+        print(f"rocketbroker: {sentence}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -31,6 +31,32 @@ from tests.integration.servers import Cluster, environment, free_base
 FRAME = struct.pack(">II", 6, 2) + b"{}"
 
 
+class MissingExtras(SynchronousTestCase):
+    """Verbs without what their extra brings, as after C{pip install .} alone."""
+
+    def test_exportsNameTheirExtra(self) -> None:
+        """One sentence says what is missing and how to install it."""
+        root = Path(self.mktemp()).absolute()
+        (root / "_rocketbroker").mkdir(parents=True)
+        for verb, missing in (("verify", "numpy"), ("report", "numpy")):
+            program = (
+                f"import sys; sys.modules[{missing!r}] = None\n"
+                "from rocketbroker.app.command import main; main()"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", program, "export", verb, str(root)],
+                capture_output=True,
+                text=True,
+                env=environment(),
+            )
+            self.assertEqual(done.returncode, 1, done)
+            self.assertEqual(
+                done.stderr,
+                f"rocketbroker: {missing} is not installed: "
+                "pip install 'rocketbroker[spark]'\n",
+            )
+
+
 class RefusedStarts(SynchronousTestCase):
     """A program that cannot start says why, in one sentence, with exit status 1."""
 
