@@ -1,0 +1,91 @@
+"""Which steps of the pages are not run as they stand, and why.
+
+An entry names a page and the beginning of a step, and fails C{scripts/walk.py} and
+C{tests.test_walk} when no step begins so any more.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from scripts.walk_pages import Step
+
+
+class Reason(NamedTuple):
+    """Why a step is left out.
+
+    @ivar page: the page.
+    @ivar start: the beginning of the step.
+    @ivar text: the reason, for people.
+    """
+
+    page: str
+    start: str
+    text: str
+
+    def fits(self, step: Step) -> bool:
+        """Whether it speaks of a step."""
+        return step.page == self.page and step.text.startswith(self.start)
+
+
+SUITE: Final = "continuous integration runs it for each commit, and this is part of it"
+SYNOPSIS: Final = "a synopsis: tests.test_walk compares its options with the command's"
+SYSTEMD: Final = "needs systemd as the first process"
+MACHINE: Final = "needs a second machine"
+
+#: What is not run in any form.
+REASONS: Final = (
+    Reason("README.rst", "python3 scripts/test.py", SUITE),
+    Reason("docs/operations.rst", "systemctl ", SYSTEMD),
+    Reason(
+        "docs/operations.rst", '{"proxyMode"', "RocketMQ's file: test_proxy uses it"
+    ),
+    Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
+    Reason("docs/export.rst", "/data/lake/Orders/dt=", "a listing of files"),
+    Reason(
+        "docs/performance.rst",
+        "python3 scripts/benchmark.py",
+        "needs RocketMQ's broker",
+    ),
+    Reason("docs/repair.rst", "rocketbroker store ", SYNOPSIS),
+    Reason("docs/replication.rst", "for file in $(ssh MASTER", MACHINE),
+    Reason("docs/replication.rst", "This broker does not follow", "what a log says"),
+)
+
+QUICKSTART: Final = "tests.integration.test_quickstart runs it small"
+COMPILED: Final = "compiles for two minutes"
+PAGES: Final = "tests.integration.test_pages runs it"
+AGAIN: Final = "as the installation of README.rst, which is run"
+
+#: What is left out besides in the form for continuous integration.
+ELSEWHERE: Final = (
+    Reason("README.rst", "python3 scripts/quickstart.py", QUICKSTART),
+    Reason("README.rst", "pip install '.[spark]'", "the tests' environment has Spark"),
+    Reason("README.rst", "python3 scripts/wheel.py", COMPILED),
+    Reason("README.rst", "rocketbroker export run Orders Payments --store", PAGES),
+    Reason("docs/operations.rst", "python3 -m venv /opt/", AGAIN),
+    Reason("docs/operations.rst", "/opt/rocketbroker-0.1/bin/pip install .", AGAIN),
+    Reason("docs/operations.rst", "/opt/rocketbroker-0.2/bin/pip install .", AGAIN),
+    Reason("docs/export.rst", "", PAGES),
+    Reason("docs/spark.rst", "", PAGES),
+)
+
+
+def reason_for(step: Step, is_short: bool) -> str:
+    """Why a step is left out; empty if it is run.
+
+    @param is_short: whether the form is the one for continuous integration.
+    """
+    for reason in (*REASONS, *(ELSEWHERE if is_short else ())):
+        if reason.fits(step):
+            return reason.text
+    return ""
+
+
+def stale(steps: list[Step]) -> list[Reason]:
+    """The entries that speak of no step any more."""
+    return [
+        reason
+        for reason in (*REASONS, *ELSEWHERE)
+        if not any(reason.fits(step) for step in steps)
+    ]
