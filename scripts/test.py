@@ -103,6 +103,7 @@ SHARES = {
 #: take a few seconds.
 SECONDS = {
     "tests.integration.test_transaction_handover.TransactionHandOverTests": 150,
+    "tests.integration.test_walk.WalkTests": 120,
     "tests.integration.test_delay_handover.DelayHandOverTests": 130,
     "tests.integration.test_replication.ReplicationTests": 140,
     "tests.integration.test_repair.RepairTests": 130,

@@ -1,9 +1,9 @@
 """What the pages tell a reader to do: README.rst and docs/*.rst as steps.
 
 A step is a command, a program or a query of a literal block (C{::} or C{code-block}),
-as it stands there, in the order of the page; or an address of HTTP in the text. A block
-that is none of these, as a drawing, is a step of the kind C{text}. Standard library
-only.
+as it stands there, in the order of the page; or an address of HTTP, or an C{eval}, in
+the text. A block that is none of these, as a drawing, is a step of the kind C{text}.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ PROGRAM = re.compile(r"(import|from) \w")
 
 #: An address of HTTP in the text: a path that is no place in the file system.
 ADDRESS = re.compile(r"``(/(?!etc/|opt/|var/|data/|usr/|home/)[a-z]+(?:/[a-z]+)*)``")
+
+#: A command in the text that a reader types as it stands.
+TYPED = re.compile(r"``(eval [^`]+)``")
 
 #: A line of a file of settings.
 SETTING = re.compile(r"\w+=")
@@ -187,6 +190,8 @@ def steps(page: str, text: str) -> list[Step]:
     for number, line in enumerate(text.splitlines(), 1):
         for path in ADDRESS.findall(line):
             named.setdefault(path, Step(page, number, "address", path))
+        for command in TYPED.findall(line):
+            named.setdefault(command, Step(page, number, "shell", command))
     return sorted([*found, *named.values()], key=lambda step: step.line)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.plans import FileTask, Plan, file_path, read_plan
 from rocketbroker.export.report.snippets import snippets
 from rocketbroker.ranges.ranges import Range
+from scripts import walk_pages
 from tests.integration.s3server import running_s3
 from tests.integration.servers import ROOT, Cluster, environment
 from tests.integration.spark_process import SparkProcess
@@ -37,12 +37,10 @@ NOTHING_NEW = 3
 def blocks(page: str) -> list[tuple[str, str]]:
     """The programs of a page: of each its language, and its text."""
     text = (ROOT / "docs" / page).read_text("utf-8")
-    found = re.findall(
-        r"^\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text, re.MULTILINE
-    )
     return [
-        (language, re.sub("^   ", "", body, flags=re.MULTILINE).strip() + "\n")
-        for language, body in found
+        (block.language, "\n".join(block.lines) + "\n")
+        for block in walk_pages.blocks(text)
+        if block.language
     ]
 
 
