@@ -11,8 +11,9 @@ Debian, and everything is installed as the pages say; --root DIR is one that deb
 has filled before, and is used up.
 
 What a step needs is given before it: files to send, messages, a running broker, or none
-where a store is worked on. Servers run on until a step needs others. Nothing of a step
-is replaced. Steps that cannot be run are in scripts/walk_reasons.py, with the reason.
+where a store is worked on; S3 of moto, if this Python has it. Servers run on until a
+step needs others. Nothing of a step is replaced. Steps that cannot be run are in
+scripts/walk_reasons.py, with the reason.
 
 Exit status 0 if no step failed. Needs Linux and root. Standard library only.
 """
@@ -34,6 +35,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -89,12 +91,45 @@ NOTHING_NEW: Final = 3
 
 #: What a page needs that a reader has from before: topics with messages.
 STOCK: Final = """
+mkdir -p /var/rocketmq && ln -sfn ~/store /var/rocketmq/store
+for topic in Invoices Copies; do
+    rocketbroker topic show $topic >/dev/null 2>&1 ||
+        rocketbroker topic create $topic
+done
 for topic in Orders Payments; do
     rocketbroker topic show $topic >/dev/null 2>&1 ||
         rocketbroker topic create $topic -q 8
-    rocketbroker message send $topic < stock.txt
+    rocketbroker message send $topic --tag paid < stock.txt
 done
 """
+
+#: What a run of an export leaves that died: a plan that nobody can carry out.
+DEAD_PLAN: Final = """
+from rocketbroker.export.ledger import Ledger
+from rocketbroker.export.open_storage import open_storage
+from rocketbroker.export.plans import FileTask, Plan, file_path, read_plan
+from rocketbroker.ranges.ranges import Range
+
+storage = open_storage("/data/lake")
+ledger = Ledger(storage)
+numbers = range(1, ledger.next_number())
+plans = (storage.read(f"_rocketbroker/plans/{n:08}.json") for n in numbers)
+last = next(plan for plan in map(read_plan, plans) if plan.topic == "Orders")
+wanted = Range(last.ranges[0].queue, 10**6, 10**6 + 1)
+file = FileTask(file_path([wanted], 0), (wanted,))
+ledger.take_lease({})
+ledger.write_plan(Plan(ledger.next_number(), "Orders", 1, (wanted,), (file,)))
+ledger.release()
+"""
+
+#: Where S3 listens in the scene, and what AWS's libraries look for.
+S3: Final = "127.0.0.1:9000"
+CREDENTIALS: Final = {
+    "AWS_ACCESS_KEY_ID": "reader",
+    "AWS_SECRET_ACCESS_KEY": "reader",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_ENDPOINT_URL": f"http://{S3}",
+}
 
 #: Two messages in a new store, and where they begin.
 TWO_MESSAGES: Final = """
@@ -185,6 +220,10 @@ class Walk:
         """Bring up what a step needs, or stop what it must not meet."""
         if ONLINE.search(step.text) or SERVER.match(step.text):
             return
+        if "s3://" in step.text and "AWS_ENDPOINT_URL" not in self.variables:
+            self.bring_s3(step)
+        if "export abandon" in step.text:
+            self.finish(step._replace(text=""), "python3", "-c", DEAD_PLAN)
         if found := re.search(r"store truncate .*--to (\d+) --dry-run", step.text):
             self.leave_message_at(step, int(found[1]))
         if STOPPED.search(step.text):
@@ -202,6 +241,14 @@ class Walk:
         if self._stocked != step.page and step.page != "README.rst":
             self._stocked = step.page
             self.finish(step._replace(text=STOCK))
+
+    def bring_s3(self, step: Step) -> None:
+        """Start S3 in the network of the scene, with the bucket of the pages."""
+        host, port = S3.split(":")
+        self.scene.start(sys.executable, "-m", "moto.server", "-H", host, "-p", port)
+        self.variables |= CREDENTIALS
+        made = f"curl -s --retry 30 --retry-connrefused -X PUT http://{S3}/lake"
+        self.finish(step._replace(text=made))
 
     def leave_message_at(self, step: Step, position: int) -> None:
         """Make a store of two messages, of which the second begins at a position."""
@@ -383,6 +430,8 @@ def run(walk: Walk, steps: list[Step]) -> int:
         page = step.page
         begun = time.monotonic()
         reason = reason_for(step, walk.is_short)
+        if not reason and "s3://" in step.text and not find_spec("moto"):
+            reason = "needs moto in this Python's environment"
         if reason:
             counts["left out"] += 1
             print(f"{step.where}: left out: {first}\n    {reason}", flush=True)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: The pages in the order in which a reader comes to them; others follow by name.
 FIRST = ("README.rst", "docs/command-line.rst", "docs/operations.rst")
 
-#: Pages whose programs go on from one another, in one interpreter.
+#: Pages whose programs go on from one another: they are one, where the last stands.
 JOINED = ("docs/spark.rst",)
 
 #: With what a block of commands begins.
@@ -178,13 +178,9 @@ def steps(page: str, text: str) -> list[Step]:
             continue
         program = "\n".join(block.lines) + "\n"
         if kind == "python" and page in JOINED:
-            for place, step in enumerate(found):
-                if step.kind == kind:
-                    found[place] = step._replace(text=f"{step.text}\n{program}")
-                    break
-            else:
-                found.append(Step(page, block.line, kind, program))
-            continue
+            before = [step for step in found if step.kind == kind]
+            found = [step for step in found if step.kind != kind]
+            program = "\n".join([*(step.text for step in before), program])
         found.append(Step(page, block.line, kind, program))
     named: dict[str, Step] = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -179,6 +179,7 @@ class Scene:
             raise SceneError("walking the pages needs root, for namespaces of its own")
         self.root = root
         words = "unshare --mount --net --pid --uts --fork --kill-child".split()
+        self._helpers: list[subprocess.Popen[bytes]] = []
         self._holder = subprocess.Popen(
             [*words, "--propagation", "private", "--", sys.executable, "-u"]
             + ["-m", "scripts.walk_scene", *map(str, (root, *shown))],
@@ -228,8 +229,19 @@ class Scene:
             *words,
         ]
 
+    def start(self, *words: str) -> None:
+        """Run a program of this machine in the network of the scene, until its end."""
+        silent = subprocess.DEVNULL
+        enter = ["nsenter", f"--target={self._first}", "--net"]
+        self._helpers.append(
+            subprocess.Popen([*enter, *words], stdout=silent, stderr=silent)
+        )
+
     def close(self) -> None:
         """End everything that runs there."""
+        for helper in self._helpers:
+            helper.kill()
+            helper.wait()
         self._holder.kill()
         self._holder.wait()
 

@@ -76,11 +76,11 @@ class StepsTests(SynchronousTestCase):
         )
 
     def test_programsOfAJoinedPageAreOne(self) -> None:
-        """They stand where the first one does."""
+        """It stands where the last one does."""
         page = "::\n\n    import a\n\nand::\n\n    import b\n"
         self.assertEqual(
             steps("docs/spark.rst", page),
-            [Step("docs/spark.rst", 3, "python", "import a\n\nimport b\n")],
+            [Step("docs/spark.rst", 7, "python", "import a\n\nimport b\n")],
         )
 
 
