@@ -183,11 +183,10 @@ def steps(page: str, text: str) -> list[Step]:
             program = "\n".join([*(step.text for step in before), program])
         found.append(Step(page, block.line, kind, program))
     named: dict[str, Step] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        for path in ADDRESS.findall(line):
-            named.setdefault(path, Step(page, number, "address", path))
-        for command in TYPED.findall(line):
-            named.setdefault(command, Step(page, number, "shell", command))
+    for number, sentence in enumerate(text.splitlines(), 1):
+        for kind, expression in (("address", ADDRESS), ("shell", TYPED)):
+            for what in expression.findall(sentence):
+                named.setdefault(what, Step(page, number, kind, what))
     return sorted([*found, *named.values()], key=lambda step: step.line)
 
 

@@ -34,7 +34,7 @@ SYSTEMD: Final = "needs systemd as the first process"
 MACHINE: Final = "needs a second machine"
 
 #: What is not run in any form.
-REASONS: Final = (
+REASONS: Final[tuple[Reason, ...]] = (
     Reason("README.rst", "python3 scripts/test.py", SUITE),
     Reason("docs/operations.rst", "systemctl ", SYSTEMD),
     Reason(
@@ -58,7 +58,7 @@ PAGES: Final = "tests.integration.test_pages runs it"
 AGAIN: Final = "as the installation of README.rst, which is run"
 
 #: What is left out besides in the form for continuous integration.
-ELSEWHERE: Final = (
+ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("README.rst", "python3 scripts/quickstart.py", QUICKSTART),
     Reason("README.rst", "pip install '.[spark]'", "the tests' environment has Spark"),
     Reason("README.rst", "python3 scripts/wheel.py", COMPILED),
@@ -76,10 +76,8 @@ def reason_for(step: Step, is_short: bool) -> str:
 
     @param is_short: whether the form is the one for continuous integration.
     """
-    for reason in (*REASONS, *(ELSEWHERE if is_short else ())):
-        if reason.fits(step):
-            return reason.text
-    return ""
+    table = REASONS + ELSEWHERE if is_short else REASONS
+    return next((reason.text for reason in table if reason.fits(step)), "")
 
 
 def stale(steps: list[Step]) -> list[Reason]:
