@@ -43,7 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from scripts.walk_pages import ROOT, Step, all_steps
 from scripts.walk_reasons import reason_for, stale
-from scripts.walk_scene import HOME, Scene, SceneError, bare, borrowed
+from scripts.walk_scene import HOME, Scene, SceneError, bare, borrowed, connect
 
 #: How long a step may take, in seconds; nothing is asserted about it.
 SECONDS: Final = 1200.0
@@ -471,6 +471,8 @@ def scene_for(words: argparse.Namespace) -> Iterator[Scene]:
         ]
         with borrowed(usable) as scene:
             scene.variables["PATH"] = f"{sys.base_prefix}/bin:{scene.variables['PATH']}"
+            # Most modules are never imported, so that compiling all of them is dear.
+            scene.variables["PIP_NO_COMPILE"] = "1"
             yield scene
         return
     with contextlib.ExitStack() as stack:
@@ -479,6 +481,7 @@ def scene_for(words: argparse.Namespace) -> Iterator[Scene]:
             made = tempfile.TemporaryDirectory(prefix="walk-")
             folder = Path(stack.enter_context(made))
             bare(folder)
+        connect(folder)
         scene = Scene(folder, [])
         stack.callback(scene.close)
         yield scene

@@ -55,12 +55,14 @@ REASONS: Final[tuple[Reason, ...]] = (
 QUICKSTART: Final = "tests.integration.test_quickstart runs it small"
 COMPILED: Final = "compiles for two minutes"
 PAGES: Final = "tests.integration.test_pages runs it"
+TESTED: Final = "the environment of the tests has it"
 AGAIN: Final = "as the installation of README.rst, which is run"
 
 #: What is left out besides in the form for continuous integration.
 ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("README.rst", "python3 scripts/quickstart.py", QUICKSTART),
-    Reason("README.rst", "pip install '.[spark]'", "the tests' environment has Spark"),
+    Reason("README.rst", "pip install '.[spark]'", TESTED),
+    Reason("README.rst", "pip install '.[arrow]' duckdb", TESTED),
     Reason("README.rst", "python3 scripts/wheel.py", COMPILED),
     Reason("README.rst", "rocketbroker export run Orders Payments --store", PAGES),
     Reason("docs/operations.rst", "python3 -m venv /opt/", AGAIN),

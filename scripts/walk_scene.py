@@ -280,7 +280,7 @@ def mirror() -> tuple[str, str]:
 
 
 def bare(folder: Path) -> None:
-    """Fill a directory with a small Debian, and how indexes are reached from it."""
+    """Fill a directory with a small Debian."""
     if shutil.which("debootstrap") is None:
         raise SceneError("debootstrap is missing: apt-get install debootstrap")
     address, name = mirror()
@@ -290,14 +290,21 @@ def bare(folder: Path) -> None:
         stdout=subprocess.DEVNULL,
         check=True,
     )
+
+
+def connect(folder: Path) -> None:
+    """Give a root what this machine's files say of names and package indexes."""
     for place in ("/etc/resolv.conf", "/etc/pip.conf", *kept(os.environ).values()):
-        if place.startswith("/") and os.path.exists(place):
-            target = folder / place.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if os.path.isdir(place):
-                shutil.copytree(place, target, dirs_exist_ok=True)
-            else:
-                shutil.copyfile(place, target)
+        source, target = Path(place), folder / place.lstrip("/")
+        if not (source.is_absolute() and source.exists()):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not source.is_dir():
+            # A link there would lead to a file of this machine.
+            target.unlink(missing_ok=True)
+            shutil.copyfile(source, target)
+        elif not target.exists():
+            shutil.copytree(source, target)
 
 
 if __name__ == "__main__":
