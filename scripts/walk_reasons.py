@@ -31,12 +31,15 @@ class Reason(NamedTuple):
 SUITE: Final = "continuous integration runs it for each commit, and this is part of it"
 SYNOPSIS: Final = "a synopsis: tests.test_walk compares its options with the command's"
 SYSTEMD: Final = "needs systemd as the first process"
+UNITS: Final = f"{SYSTEMD}: in the bare form its units' programs are started instead"
 MACHINE: Final = "needs a second machine"
 
 #: What is not run in any form.
 REASONS: Final[tuple[Reason, ...]] = (
     Reason("README.rst", "python3 scripts/test.py", SUITE),
-    Reason("docs/operations.rst", "systemctl ", SYSTEMD),
+    Reason("docs/operations.rst", "systemctl daemon-reload", SYSTEMD),
+    Reason("docs/operations.rst", "systemctl enable --now ", UNITS),
+    Reason("docs/operations.rst", "systemctl restart ", UNITS),
     Reason(
         "docs/operations.rst", '{"proxyMode"', "RocketMQ's file: test_proxy uses it"
     ),
@@ -68,6 +71,7 @@ ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "python3 -m venv /opt/", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker-0.1/bin/pip install .", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker-0.2/bin/pip install .", AGAIN),
+    Reason("docs/operations.rst", "ln -s /opt/", "/usr is this machine's there"),
     Reason("docs/export.rst", "", PAGES),
     Reason("docs/spark.rst", "", PAGES),
 )
