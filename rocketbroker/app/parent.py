@@ -9,8 +9,10 @@ test runners do. So the number of the parent is looked at.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, final
 
+from twisted.internet.error import ReactorNotRunning
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -50,4 +52,6 @@ class ParentWatch:
             "(--exit-with-parent).",
             parent=self._parent,
         )
-        self._stop()
+        # Not if it stops already: a parent may end its server, and then itself.
+        with suppress(ReactorNotRunning):
+            self._stop()

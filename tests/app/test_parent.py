@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.internet.error import ReactorNotRunning
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -30,3 +31,16 @@ class ParentTests(SynchronousTestCase):
         parents.append(1)
         watch.look()
         self.assertEqual(stops, [1])
+
+    def test_serverThatStopsAlreadyIsLeftAlone(self) -> None:
+        """A parent ends its server and then itself: the reactor stops already."""
+
+        def stop() -> None:
+            raise ReactorNotRunning("Can't stop reactor that isn't running.")
+
+        clock, parents = Clock(), [7]
+        watch = ParentWatch(clock, lambda: parents[-1], stop)
+        watch.look()
+        parents.append(1)
+        clock.pump([LOOK_SECONDS] * 3)
+        self.assertEqual(clock.getDelayedCalls(), [])
