@@ -122,6 +122,28 @@ ledger.write_plan(Plan(ledger.next_number(), "Orders", 1, (wanted,), (file,)))
 ledger.release()
 """
 
+#: What a reader has who advertises a port that is forwarded: from, to.
+FORWARD: Final = """
+import asyncio, sys
+
+async def copy(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+async def accepted(reader, writer):
+    inner, outer = await asyncio.open_connection("127.0.0.1", int(sys.argv[2]))
+    ways = copy(reader, outer), copy(inner, writer)
+    await asyncio.gather(*ways, return_exceptions=True)
+
+async def main():
+    server = await asyncio.start_server(accepted, "0.0.0.0", int(sys.argv[1]))
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
 #: Where S3 listens in the scene, and what AWS's libraries look for.
 S3: Final = "127.0.0.1:9000"
 CREDENTIALS: Final = {
@@ -312,6 +334,8 @@ class Walk:
         """Start a server, and wait until it can be used."""
         if FIRST_SERVER.match(step.text):
             self.stop()
+        if found := re.search(r"--advertise \S+:(\d+)", step.text):
+            self.scene.start(sys.executable, "-c", FORWARD, found[1], "10911")
         log = self._folder / f"server-{time.monotonic_ns()}"
         with open(log, "wb") as file:
             process = subprocess.Popen(

@@ -40,6 +40,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "systemctl daemon-reload", SYSTEMD),
     Reason("docs/operations.rst", "systemctl enable --now ", UNITS),
     Reason("docs/operations.rst", "systemctl restart ", UNITS),
+    Reason("docs/operations.rst", '{"event":"ready"', "a line that servers print"),
     Reason(
         "docs/operations.rst", '{"proxyMode"', "RocketMQ's file: test_proxy uses it"
     ),
@@ -71,6 +72,7 @@ ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "python3 -m venv /opt/", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker-0.1/bin/pip install .", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker-0.2/bin/pip install .", AGAIN),
+    Reason("docs/operations.rst", "/opt/rocketbroker/bin/", AGAIN),
     Reason("docs/operations.rst", "ln -s /opt/", "/usr is this machine's there"),
     Reason("docs/export.rst", "", PAGES),
     Reason("docs/spark.rst", "", PAGES),
