@@ -45,6 +45,7 @@ REASONS: Final[tuple[Reason, ...]] = (
         "docs/operations.rst", '{"proxyMode"', "RocketMQ's file: test_proxy uses it"
     ),
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
+    Reason("docs/command-line.rst", "rocketbroker: since ", "what a command says"),
     Reason("docs/export.rst", "/data/lake/Orders/dt=", "a listing of files"),
     Reason(
         "docs/performance.rst",
