@@ -55,7 +55,9 @@ WATCHED_SECONDS: Final = 1.0
 SILENT_SECONDS: Final = 4.0
 
 #: Steps that install, with the network of this machine.
-ONLINE: Final = re.compile(r"pip install|scripts/(wheel|quickstart)\.py|apt-get")
+ONLINE: Final = re.compile(
+    r"pip (install|wheel)|scripts/(wheel|quickstart)\.py|apt-get"
+)
 
 #: Steps that start servers, and those of them that bring a name server.
 SERVER: Final = re.compile(

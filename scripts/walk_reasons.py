@@ -15,7 +15,7 @@ class Reason(NamedTuple):
     """Why a step is left out.
 
     @ivar page: the page.
-    @ivar start: the beginning of the step.
+    @ivar start: the beginning of the step; all of it if it ends with a new line.
     @ivar text: the reason, for people.
     """
 
@@ -25,13 +25,17 @@ class Reason(NamedTuple):
 
     def fits(self, step: Step) -> bool:
         """Whether it speaks of a step."""
-        return step.page == self.page and step.text.startswith(self.start)
+        return step.page == self.page and f"{step.text}\n".startswith(self.start)
 
 
 SUITE: Final = "continuous integration runs it for each commit, and this is part of it"
 SYNOPSIS: Final = "a synopsis: tests.test_walk compares its options with the command's"
 SYSTEMD: Final = "needs systemd as the first process"
 UNITS: Final = f"{SYSTEMD}: in the bare form its units' programs are started instead"
+AWAY: Final = (
+    "needs a second broker that is away: tests.admin.test_cluster has its words"
+)
+ENGINE: Final = "needs an engine for containers and their images"
 MACHINE: Final = "needs a second machine"
 
 #: What is not run in any form.
@@ -46,6 +50,12 @@ REASONS: Final[tuple[Reason, ...]] = (
     ),
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
     Reason("docs/command-line.rst", "rocketbroker: since ", "what a command says"),
+    Reason("docs/command-line.rst", "rocketbroker group show billing\n", AWAY),
+    Reason("docs/container.rst", "docker ", ENGINE),
+    Reason("docs/container.rst", "podman ", ENGINE),
+    Reason("docs/container.rst", "buildah ", ENGINE),
+    Reason("docs/container.rst", "kubectl ", ENGINE),
+    Reason("docs/container.rst", "pip install . && rocketbroker", "two of README.rst"),
     Reason("docs/export.rst", "/data/lake/Orders/dt=", "a listing of files"),
     Reason(
         "docs/performance.rst",
@@ -75,6 +85,7 @@ ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "/opt/rocketbroker-0.2/bin/pip install .", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker/bin/", AGAIN),
     Reason("docs/operations.rst", "ln -s /opt/", "/usr is this machine's there"),
+    Reason("docs/container.rst", "pip wheel ", AGAIN),
     Reason("docs/export.rst", "", PAGES),
     Reason("docs/spark.rst", "", PAGES),
 )
