@@ -40,7 +40,7 @@ from rocketbroker.app.steadiness import time_timers
 from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import VIP_DISTANCE, Broker
-from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.codec.form import FORM
 from rocketbroker.config.addresses import check_host
 from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
@@ -325,27 +325,29 @@ class BrokerService(LoggedService):
         self._files = files = Disk()
         self._store_host = host_bytes(options.broker_ip1, settings.advertised_port)
         self.store = store = self._make_store(files)
-        environment = BrokerEnvironment(
-            reactor,
-            wall_ms,
-            files,
-            wrapped(store, settings),
-            self._in_thread,
-            self.client,
-            AddressLookup(),
-            hub,
-            UniqueKeys(
+        context = BrokerContext(
+            settings=settings,
+            port=self.port,
+            clock=reactor,
+            wall_ms=wall_ms,
+            files=files,
+            store=wrapped(store, settings),
+            in_thread=self._in_thread,
+            client=self.client,
+            lookup=AddressLookup(),
+            turns=hub,
+            unique_keys=UniqueKeys(
                 packed_address(options.broker_ip1),
                 os.getpid(),
                 int.from_bytes(os.urandom(4), "big"),
                 wall_ms,
             ),
-            followers_of(settings, reactor),
-            self._replica_server,
-            self._master_link,
+            followers=followers_of(settings, reactor),
+            replica_server=self._replica_server,
+            master_link=self._master_link,
         )
-        self.broker = Broker(environment, settings, self.port)
-        self.approvals = self._make_approvals(environment, hub)
+        self.broker = Broker(context)
+        self.approvals = self._make_approvals(context, hub)
         lock_watch = LockWatch(reactor, store.sharing)
         self.workers = workers_of(reactor, hub, settings, self.approvals, lock_watch)
         hand_over = None if self.workers is None else self.workers.hand_over
@@ -362,9 +364,7 @@ class BrokerService(LoggedService):
             reactor,
             options,
             METRICS_PORT in settings.given,
-            broker_site(
-                self.broker, ports, wall_ms, environment.in_thread, self.workers
-            ),
+            broker_site(self.broker, ports, wall_ms, context.in_thread, self.workers),
             flags.is_any_metrics_port,
         )
         self.broker.open()
@@ -396,12 +396,12 @@ class BrokerService(LoggedService):
         )
 
     def _make_approvals(
-        self, environment: BrokerEnvironment, hub: Hub | Turns
+        self, context: BrokerContext, hub: Hub | Turns
     ) -> Approvals | None:
         """What lets workers append; None if there are none, or if plug-ins around the
         store are to see each message before it is stored."""
         count = worker_count(self.settings.broker.workers)
-        if not count or environment.store is not self.store:
+        if not count or context.store is not self.store:
             return None
         sharing = self.store.sharing
         return Approvals(self._reactor, hub, self.broker, sharing, self._store_host)

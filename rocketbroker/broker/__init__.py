@@ -9,7 +9,8 @@ the whole world.
   - L{rocketbroker.broker.broker}: the ports, the order of start and stop.
   - L{rocketbroker.broker.parts}: all parts, wired to one another.
   - L{rocketbroker.broker.group_roles}: the group of one name, and acting in it.
-  - L{rocketbroker.broker.environment}: the effects that are injected.
+  - L{rocketbroker.broker.context}: the effects that are injected.
+  - L{rocketbroker.broker.room}: what a broker asks of each of its rooms.
 
 Its rooms, each of which imports only those above it in this list:
 
@@ -30,6 +31,7 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.admin}: administrators' requests.
 
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;
+L{rocketbroker.broker.table_files}: the files of all tables;
 L{rocketbroker.broker.json_bodies}: JSON bodies, and whose fault a bad one is;
 L{rocketbroker.broker.long_requests}: those with long bodies, done in slices;
 L{rocketbroker.broker.background_work}: work in threads, which a stop waits for;

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from rocketbroker.broker.admin.administration import administration, runtime_info
-from rocketbroker.broker.environment import BrokerEnvironment, Server
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.pop.revive_log import WheelTimer
@@ -53,7 +53,6 @@ from rocketbroker.broker.statictopics.other_brokers import OtherBrokers
 from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.retention.cleaner import local_hour
@@ -66,6 +65,16 @@ NO_NAME_SERVER: Final = "No name server is configured (namesrvAddr)."
 
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0
+
+
+class Server(Protocol):
+    """The part of L{rocketbroker.remoting.server.RemotingServer} that is used."""
+
+    def listen(self, port: int | None = None) -> int:
+        """Accept connections from now on; the port."""
+
+    def stop(self) -> Deferred[None]:
+        """Accept no connection any more, let answers go out, close all."""
 
 
 @final
@@ -85,13 +94,9 @@ class Broker(Parts):
 
     _log = Logger()
 
-    def __init__(
-        self, env: BrokerEnvironment, settings: BrokerSettings, port: int
-    ) -> None:
-        """
-        @param port: the main port.
-        """
-        super().__init__(env, settings, port)
+    def __init__(self, context: BrokerContext) -> None:
+        super().__init__(context)
+        env, settings = context, context.settings
         self.main = ResponderTable()
         self.vip = ResponderTable()
         self.runtime_info = runtime_info(self, env, self._problem_figure)
@@ -124,7 +129,7 @@ class Broker(Parts):
         self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
 
-    def _make_metadata_sync(self, env: BrokerEnvironment) -> MetadataSync:
+    def _make_metadata_sync(self, env: BrokerContext) -> MetadataSync:
         return MetadataSync(
             env.clock,
             env.wall_ms,
@@ -142,7 +147,7 @@ class Broker(Parts):
             self.services,
         )
 
-    def _make_mapped_requests(self, env: BrokerEnvironment) -> MappedRequests:
+    def _make_mapped_requests(self, env: BrokerContext) -> MappedRequests:
         options = self.settings.broker
         others = OtherBrokers(env.client, self.routes, options)
         self.running.subscribe(others.configure)
@@ -157,15 +162,14 @@ class Broker(Parts):
         self.running.subscribe(self.mapping_cleanup.configure)
         return mapped
 
-    def _make_pop(self, env: BrokerEnvironment) -> Pops:
-        host = host_bytes(self.settings.broker.broker_ip1, self.told_port)
+    def _make_pop(self, env: BrokerContext) -> Pops:
         timer = WheelTimer(self.timers, self.settings.store, env.wall_ms)
         self.running.subscribe(lambda settings: timer.configure(settings.store))
         pop = Pops(
             env.clock,
             self.store,
             self.settings,
-            self._file("consumerOrderInfo.json"),
+            env.tables.file("consumerOrderInfo.json"),
             self.topics,
             self.groups,
             self.offsets,
@@ -174,12 +178,12 @@ class Broker(Parts):
             self.group_commit,
             self.scheduler,
             timer,
-            host,
+            env.host,
             env.wall_ms,
             env.in_thread,
             env.turns,
             env.slices,
-            self.long_requests,
+            env.long_requests,
             self.services,
             self.group_roles.bridge,
         )
@@ -310,7 +314,7 @@ class Broker(Parts):
         return {"problems": " ".join(found)} if found else {}
 
     def _problems(self, of_replication: Sequence[str]) -> list[str]:
-        found = [file.problem for file in self.files]
+        found: list[str | None] = [*self.context.tables.problems()]
         found.append(self.topics.limit.problem(len(self.topics)))
         found.append(self.groups.limit.problem(len(self.groups)))
         found += of_replication
@@ -369,8 +373,8 @@ class Broker(Parts):
             self.log_subscribers.stop,
             self._save_now,
             self.timers.close,
-            self._environment.in_thread.settled,
-            lambda: self._environment.in_thread(self.store.close),
+            self.context.in_thread.settled,
+            lambda: self.context.in_thread(self.store.close),
         ):
             try:
                 await step()
@@ -384,22 +388,20 @@ class Broker(Parts):
         self.pop.stop_answering()
         self.batcher.flush()
         await self.group_commit.settled()
-        for file in self.files:
-            file.hurry()
-        await gatherResults([file.idle() for file in self.files])
+        self.context.tables.hurry()
+        await self.context.tables.idle()
         await gatherResults([server.stop() for server in self._servers])
         self.slices.stop()
 
     def _flush(self) -> Deferred[int]:
         """Flush the store, so that no table is ahead of it on the disk."""
-        return self._environment.in_thread(self.store.flush)
+        return self.context.in_thread(self.store.flush)
 
     def _save_now(self) -> Deferred[list[None]]:
         """L{_save} without pauses between writes, and without slices."""
         self.offsets.save_now()
         saved = self._save()
-        for file in self.files:
-            file.hurry()
+        self.context.tables.hurry()
         return saved
 
     def _save(self) -> Deferred[list[None]]:

@@ -15,7 +15,7 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred, gatherResults, succeed
 
-from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.registration.member_group import MASTER_ID
@@ -46,9 +46,7 @@ class GroupRoles:
     @ivar bridge: takes what an acting master may not store itself.
     """
 
-    def __init__(
-        self, parts: Parts, env: BrokerEnvironment, ha_status: HaStatus
-    ) -> None:
+    def __init__(self, parts: Parts, env: BrokerContext, ha_status: HaStatus) -> None:
         """
         @param ha_status: shows where the master's log ended when it started.
         """
@@ -89,7 +87,7 @@ class GroupRoles:
                 self._online,
             )
 
-    def _make_acting(self, parts: Parts, env: BrokerEnvironment) -> None:
+    def _make_acting(self, parts: Parts, env: BrokerContext) -> None:
         """The work in a master's place."""
         self.delays = EscapeDelays(
             env.clock,

@@ -18,10 +18,8 @@ from rocketbroker.broker.clients.queue_assignment import QueueAssignment
 from rocketbroker.broker.clients.queue_locks import QueueLocks
 from rocketbroker.broker.clients.sql_compiler import SqlCompiler
 from rocketbroker.broker.clients.sql_filters import Filters
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
-from rocketbroker.broker.environment import BrokerEnvironment, Part
-from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
@@ -41,6 +39,7 @@ from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.registration.registration import Registration
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.broker.replicas.ack_rule import AckRule
+from rocketbroker.broker.room import Responder
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.send.append_batcher import AppendBatcher
@@ -48,7 +47,6 @@ from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.reply import Replies
 from rocketbroker.broker.send.send import Sending
 from rocketbroker.broker.send.send_back import SendBack
-from rocketbroker.broker.services import Services
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
@@ -61,45 +59,27 @@ from rocketbroker.broker.timer.later_parts import LaterParts
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.addresses import host_bytes
 from rocketbroker.wire.codes import RequestCode
 
 
 class Parts:
     """The parts of a broker, as attributes: tests and metrics look at them.
 
-    @ivar address: where clients reach the main port.
-    @ivar told_port: the port of that address, which becomes part of message ids.
-    @ivar services: the work that is done again and again.
     @ivar membership: says who is a slave of this broker, and who its master.
     @ivar replica_server: sends the log to slaves.
     @ivar master_link: gets it from the master.
-    @ivar slices: does long work in bounded slices.
-    @ivar long_requests: counts the requests with long bodies that are done in slices.
-    @ivar files: the files of all tables; their C{problem} belongs to the health.
-    @ivar waiting_requests: the requests that wait for a thread or for slices, by a
-        request code of their family.
-    @ivar administrators: those of administrators.
     """
 
-    def __init__(
-        self, env: BrokerEnvironment, settings: BrokerSettings, port: int
-    ) -> None:
-        """
-        @param port: the main port.
-        """
+    def __init__(self, context: BrokerContext) -> None:
+        env = self.context = context
+        settings = context.settings
         self.running = RunningSettings(settings, env.wall_ms)
-        self.port = port
-        self.told_port = settings.broker.rocketbroker_advertised_port or port
-        self.address = f"{settings.broker.broker_ip1}:{self.told_port}"
+        self.port, self.told_port = context.port, context.told_port
+        self.address = context.address
         self.store = env.store
         self.slices = env.slices
-        self.long_requests = LongRequests(self.slices)
-        self._environment = env
-        self.services = Services(env.clock, settings, env.wall_ms)
-        self.files: list[JsonTable] = []
-        self.waiting_requests: dict[RequestCode, WaitingRequests] = {}
-        self.administrators = self._waiting(RequestCode.GET_BROKER_RUNTIME_INFO)
+        self.services = env.services
+        self.waiting_requests = env.waiting.all
         self._make_tables()
         self._make_registration()
         self.replica_server = env.replica_server(
@@ -150,30 +130,18 @@ class Parts:
             self.cold_flow,
             self.pulling,
             self.slow_groups,
-            *self.waiting_requests.values(),
+            self.context.waiting,
         )
         for part in obeying:
             part.configure(settings)
 
-    def _file(self, name: str) -> JsonTable:
-        """The file of a table."""
-        path = f"{self.settings.store.store_path_root_dir}/config/{name}"
-        env = self._environment
-        table = JsonTable(env.files, path, env.in_thread, env.clock)
-        self.files.append(table)
-        return table
-
     def _waiting(self, code: RequestCode) -> WaitingRequests:
-        """The requests of the family of C{code} that wait for threads or slices."""
-        settings = self.settings
-        waiting = WaitingRequests(self._environment.clock, settings, code)
-        self.waiting_requests[code] = waiting
-        return waiting
+        return self.context.waiting.family(code)
 
     def _make_tables(self) -> None:
         """The tables that are kept beside the messages."""
-        env, options = self._environment, self.settings.broker
-        file, wall_ms = self._file, env.wall_ms
+        env, options = self.context, self.settings.broker
+        file, wall_ms = env.tables.file, env.wall_ms
         light = self.settings.store.enable_lmq
         timer = self.settings.store.timer_wheel_enable
         self.topics = TopicTable(options, file("topics.json"), wall_ms, timer, light)
@@ -200,8 +168,8 @@ class Parts:
 
     def _make_registries(self) -> None:
         """The clients that are there."""
-        seconds, options = self._environment.clock.seconds, self.settings.broker
-        self.consumer_notify = ConsumerNotify(self._environment.clock, options)
+        seconds, options = self.context.clock.seconds, self.settings.broker
+        self.consumer_notify = ConsumerNotify(self.context.clock, options)
         log = MemberLog(self.slices)
         self.consumers = ConsumerRegistry(
             seconds, log, self.consumer_notify.consumer_ids_changed
@@ -218,7 +186,7 @@ class Parts:
             self.groups,
             self.routes,
             seconds,
-            self._environment.wall_ms,
+            self.context.wall_ms,
         )
         self.producers = ProducerRegistry(seconds, log)
         self.heartbeats = Heartbeats(
@@ -239,11 +207,13 @@ class Parts:
             self.request_modes,
             self.routes.queues if self.name_servers.is_needed() else None,
         )
-        self.locks = QueueLocks(seconds, self.slices, self.long_requests, self.settings)
+        self.locks = QueueLocks(
+            seconds, self.slices, self.context.long_requests, self.settings
+        )
 
     def _make_data_path(self) -> None:
         """Messages in and out."""
-        env, settings = self._environment, self.settings
+        env, settings = self.context, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
         acked = self.replica_server.acked
         self.group_commit = GroupCommit(clock, store, settings.store, in_thread, acked)
@@ -281,18 +251,18 @@ class Parts:
 
     def _make_services(self) -> None:
         """The parts that take messages."""
-        env, settings = self._environment, self.settings
+        env, settings = self.context, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
         lmqs = self._lmqs = Lmq(store, settings.store.enable_lmq)
         self._make_later()
         delay_messages = self.later.delay_messages
-        host = host_bytes(settings.broker.broker_ip1, self.told_port)
+        host = env.host
         self.transactions = Transactions(
             clock,
             store,
             settings.broker,
             settings.store,
-            self._file("transactionMetrics"),
+            self.context.tables.file("transactionMetrics"),
             self.offsets,
             self.topics,
             self.producers,
@@ -323,7 +293,7 @@ class Parts:
             env.unique_keys,
             self.transactions.counts.prepared,
             waiting.before_slices(env.slices),
-            self.long_requests,
+            self.context.long_requests,
             env.turns,
             env.wall_ms,
         )
@@ -343,13 +313,13 @@ class Parts:
 
     def _make_later(self) -> None:
         """The parts for messages that have to wait."""
-        env = self._environment
+        env = self.context
         self.later = LaterParts(
             env.clock,
             self.store,
             self.settings,
             self.delay_offsets,
-            self._file("timermetrics"),
+            self.context.tables.file("timermetrics"),
             self.topics,
             self.batcher,
             self.group_commit,
@@ -364,7 +334,7 @@ class Parts:
 
     def _make_pulling(self) -> None:
         """The parts that hand messages out."""
-        env, options, store = self._environment, self.settings.broker, self.store
+        env, options, store = self.context, self.settings.broker, self.store
         self.pull_checks = PullChecks(
             store,
             self.topics,
@@ -413,7 +383,7 @@ class Parts:
 
     def _make_replies(self) -> None:
         """Replies, from the client that answers to the one that asked."""
-        env, settings = self._environment, self.settings
+        env, settings = self.context, self.settings
         self.replies = Replies(
             self.store,
             self.topics,
@@ -424,13 +394,13 @@ class Parts:
             self.sending.counter,
             settings.broker,
             settings.store.max_message_size,
-            host_bytes(settings.broker.broker_ip1, self.told_port),
+            env.host,
             env.wall_ms,
         )
 
     def _make_statistics(self) -> None:
         """Figures over time."""
-        env, store = self._environment, self.store
+        env, store = self.context, self.store
         self.statistics = BrokerStats(
             env.clock.seconds,
             env.wall_ms,
@@ -467,8 +437,10 @@ class Parts:
 
     def _make_log_subscribers(self) -> None:
         """The plug-ins that see each stored message."""
-        env = self._environment
-        self.log_subscribers = LogSubscribers(env.clock, self._file(SUBSCRIBERS))
+        env = self.context
+        self.log_subscribers = LogSubscribers(
+            env.clock, self.context.tables.file(SUBSCRIBERS)
+        )
         self.log_subscribers.add_plugins(env.followers, self.store, self.settings)
 
     def _make_registration(self) -> None:
@@ -476,17 +448,17 @@ class Parts:
         settings = self.settings
         options = settings.broker
         calls = self.name_server_api = NameServerApi(
-            self._environment.client,
+            self.context.client,
             options,
             self.address,
             f"{options.broker_ip2}:{settings.store.ha_listen_port}",
         )
-        env = self._environment
+        env = self.context
         self.name_servers = NameServers(
             settings, env.lookup, env.in_thread, self.services
         )
         self.registration = Registration(
-            self._environment.clock,
+            self.context.clock,
             calls,
             self.name_servers,
             options,
@@ -500,10 +472,10 @@ class Parts:
             self.registration.members,
             self.registration.masters,
             self.name_servers,
-            self._file(FILE),
+            self.context.tables.file(FILE),
         )
 
-    def responders(self) -> list[Part]:
+    def responders(self) -> list[Responder]:
         """The parts that answer on both ports: all of these but pulls."""
         return [
             self.sending,

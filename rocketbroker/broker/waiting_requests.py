@@ -40,6 +40,16 @@ THREADS: Final = "threads"
 SLICES: Final = "slices"
 
 
+#: The families whose requests may have to wait, each by one of its request codes:
+#: administrators', ends of transactions, sends, pulls.
+FAMILIES: Final = (
+    RequestCode.GET_BROKER_RUNTIME_INFO,
+    RequestCode.END_TRANSACTION,
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+    RequestCode.PULL_MESSAGE,
+)
+
+
 class _Refused(Exception):
     """A thread has come to work that was refused."""
 
@@ -191,6 +201,29 @@ class WaitingRequests:
         if isinstance(result, Failure) and isinstance(result.value, _Refused):
             return
         wait.done.callback(result)
+
+
+@final
+class WaitingFamilies:
+    """The requests of all families that wait for threads or slices.
+
+    @ivar all: by one request code of each family, as in L{FAMILIES}.
+    """
+
+    def __init__(self, clock: IReactorTime, settings: BrokerSettings) -> None:
+        self.all = {code: WaitingRequests(clock, settings, code) for code in FAMILIES}
+
+    def family(self, code: RequestCode) -> WaitingRequests:
+        """The requests of one family.
+
+        @param code: that by which the family is known.
+        """
+        return self.all[code]
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        for waiting in self.all.values():
+            waiting.configure(settings)
 
 
 @final

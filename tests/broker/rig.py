@@ -14,9 +14,8 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.context import BrokerContext, Caller
 from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.registration.name_server_api import Caller
 from rocketbroker.broker.services import Services
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -203,21 +202,23 @@ class Rig:
             is_shared=worker_count(self.settings.broker.workers) > 0,
         )
         self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
-        environment = BrokerEnvironment(
-            self.clock,
-            self.wall_ms,
-            self.disk,
-            store,
-            self.threads if threads else at_once,
-            client or NoNameServers(),
-            NoLookup(),
-            Turns(),
-            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
-            [],
-            lambda store, in_thread, membership: self.replicas,
-            lambda store, in_thread: self.link,
+        context = BrokerContext(
+            settings=self.settings,
+            port=PORT,
+            clock=self.clock,
+            wall_ms=self.wall_ms,
+            files=self.disk,
+            store=store,
+            in_thread=self.threads if threads else at_once,
+            client=client or NoNameServers(),
+            lookup=NoLookup(),
+            turns=Turns(),
+            unique_keys=UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            followers=[],
+            replica_server=lambda store, in_thread, membership: self.replicas,
+            master_link=lambda store, in_thread: self.link,
         )
-        broker = self.broker = Broker(environment, self.settings, PORT)
+        broker = self.broker = Broker(context)
         broker.open()
         self.store = store
         self.topics = broker.topics

@@ -307,7 +307,7 @@ class LongBodyTests(FrameCase):
 
     def test_longBodyIsReadInSlices(self) -> None:
         """A long body is read in slices, strict or not, and counted meanwhile."""
-        slices, held = self.rig.broker.slices, self.rig.broker.long_requests
+        slices, held = self.rig.broker.slices, self.rig.broker.context.long_requests
         unknown = b',"x":"%s"}' % (b"y" * MAX_LENIENT_TURN_BODY)
         for code, value in LISTS.items():
             for end in (unknown, unknown.replace(b'"', b"'")):

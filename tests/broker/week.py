@@ -23,7 +23,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.config.remoting import RemotingClientOptions
@@ -97,21 +97,23 @@ class WeekCase(SynchronousTestCase):
         parsed = BrokerSettings.from_properties(given)
         turns = Turns()
         self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
-        environment = BrokerEnvironment(
-            self.network,
-            self.wall_ms,
-            self.disk,
-            Store(self.disk, parsed.store, self.wall_ms, HOST),
-            self.in_thread,
-            RemotingClient(self.network, parsed.client),
-            NoLookup(),
-            turns,
-            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
-            self.followers,
-            lambda store, in_thread, membership: self.replicas,
-            lambda store, in_thread: self.link,
+        context = BrokerContext(
+            settings=parsed,
+            port=self.port,
+            clock=self.network,
+            wall_ms=self.wall_ms,
+            files=self.disk,
+            store=Store(self.disk, parsed.store, self.wall_ms, HOST),
+            in_thread=self.in_thread,
+            client=RemotingClient(self.network, parsed.client),
+            lookup=NoLookup(),
+            turns=turns,
+            unique_keys=UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            followers=self.followers,
+            replica_server=lambda store, in_thread, membership: self.replicas,
+            master_link=lambda store, in_thread: self.link,
         )
-        broker = Broker(environment, parsed, self.port)
+        broker = Broker(context)
         broker.open()
         servers = [
             RemotingServer(self.network, parsed.server, table, turns)

@@ -10,9 +10,10 @@ from prometheus_client.core import Metric, Sample
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.admin.administration import administrators
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.services import HELD_PULLS, LOOK_SECONDS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
@@ -70,21 +71,23 @@ class BrokerFamiliesTests(SynchronousTestCase):
         disk = MemoryDisk()
         store = Store(disk, parsed.store, self.wall_ms, HOST)
         self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
-        environment = BrokerEnvironment(
-            self.clock,
-            self.wall_ms,
-            disk,
-            store,
-            at_once,
-            Caller(),
-            NoLookup(),
-            turns,
-            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
-            self.followers,
-            lambda store, in_thread, membership: self.replicas,
-            lambda store, in_thread: self.link,
+        context = BrokerContext(
+            settings=parsed,
+            port=10911,
+            clock=self.clock,
+            wall_ms=self.wall_ms,
+            files=disk,
+            store=store,
+            in_thread=at_once,
+            client=Caller(),
+            lookup=NoLookup(),
+            turns=turns,
+            unique_keys=UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            followers=self.followers,
+            replica_server=lambda store, in_thread, membership: self.replicas,
+            master_link=lambda store, in_thread: self.link,
         )
-        self.broker = Broker(environment, parsed, 10911)
+        self.broker = Broker(context)
         self.broker.open()
         self.addCleanup(store.close)
         limits = Limits.of_server(RemotingServerOptions())
@@ -429,7 +432,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_limit_refused_total"
         self.assertEqual(self.value(name, limit="topics"), 2)
         self.assertEqual(self.value(name, limit="groups"), 0)
-        self.broker.administrators.refused = 3
+        administrators(self.broker.context).refused = 3
         name = "rocketbroker_waiting_requests_refused_total"
         self.assertEqual(self.value(name, family="get_broker_runtime_info"), 3)
         self.assertEqual(self.value(name, family="pull_message"), 0)

@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.testing import MemoryReactorClock
 
 from rocketbroker.broker.broker import Broker
-from rocketbroker.broker.environment import BrokerEnvironment
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.ids import UniqueKeys
@@ -103,21 +103,23 @@ class SendRig:
         }
         parsed = BrokerSettings.from_properties(given)
         self.store = Store(self.disk, parsed.store, self.wall_ms, HOST, is_shared=True)
-        environment = BrokerEnvironment(
-            self.reactor,
-            self.wall_ms,
-            self.disk,
-            self.store,
-            at_once,
-            RemotingClient(self.reactor, parsed.client),
-            NoLookup(),
-            self.hub,
-            UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
-            [],
-            lambda store, in_thread, membership: ScriptedReplicas(),
-            lambda store, in_thread: ScriptedLink(),
+        context = BrokerContext(
+            settings=parsed,
+            port=10911,
+            clock=self.reactor,
+            wall_ms=self.wall_ms,
+            files=self.disk,
+            store=self.store,
+            in_thread=at_once,
+            client=RemotingClient(self.reactor, parsed.client),
+            lookup=NoLookup(),
+            turns=self.hub,
+            unique_keys=UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            followers=[],
+            replica_server=lambda store, in_thread, membership: ScriptedReplicas(),
+            master_link=lambda store, in_thread: ScriptedLink(),
         )
-        self.broker = Broker(environment, parsed, 10911)
+        self.broker = Broker(context)
         self.approvals = Approvals(
             self.reactor, self.hub, self.broker, self.store.sharing, HOST
         )

@@ -17,8 +17,10 @@ from rocketbroker.broker.admin.reset_offset import ResetOffset
 from rocketbroker.broker.admin.runtime_info import RuntimeInfo
 from rocketbroker.broker.admin.stats_views import StatsViews
 from rocketbroker.broker.admin.topic_admin import TopicAdmin
-from rocketbroker.broker.environment import BrokerEnvironment, Part
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.parts import Parts
+from rocketbroker.broker.room import Responder
+from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.files.own_version import own_version
 from rocketbroker.files.settings_file import SettingsFile
 from rocketbroker.wire.codes import RequestCode
@@ -29,7 +31,7 @@ OWN_VERSION: Final = "rocketbrokerVersion"
 
 def runtime_info(
     parts: Parts,
-    environment: BrokerEnvironment,
+    context: BrokerContext,
     problems: Callable[[], Mapping[str, str]],
 ) -> RuntimeInfo:
     """The figures of a broker.
@@ -42,9 +44,9 @@ def runtime_info(
         parts.statistics,
         parts.group_commit,
         parts.pulling,
-        environment.wall_ms,
-        parts.administrators.before_threads(environment.in_thread),
-        parts.waiting_requests[RequestCode.END_TRANSACTION].size,
+        context.wall_ms,
+        administrators(context).before_threads(context.in_thread),
+        context.waiting.family(RequestCode.END_TRANSACTION).size,
         [
             parts.schedule.figures,
             parts.timers.figures,
@@ -55,11 +57,16 @@ def runtime_info(
     )
 
 
-def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
+def administrators(context: BrokerContext) -> WaitingRequests:
+    """The requests of administrators that wait."""
+    return context.waiting.family(RequestCode.GET_BROKER_RUNTIME_INFO)
+
+
+def administration(parts: Parts, context: BrokerContext) -> list[Responder]:
     """The parts that show and change the others on request."""
     settings, store, running = parts.settings, parts.store, parts.running
-    in_thread = parts.administrators.before_threads(environment.in_thread)
-    slices = parts.administrators.before_slices(parts.slices)
+    in_thread = administrators(context).before_threads(context.in_thread)
+    slices = administrators(context).before_slices(context.slices)
     topic_admin = TopicAdmin(
         store,
         settings.broker,
@@ -70,8 +77,8 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.timers.counts.forget,
         parts.batcher.flush,
         slices,
-        parts.long_requests,
-        environment.in_thread,
+        context.long_requests,
+        context.in_thread,
         parts.registration.announced,
         parts.creation_times,
     )
@@ -79,7 +86,7 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         store,
         parts.topics,
         parts.scheduler.dispatch,
-        environment.in_thread,
+        context.in_thread,
         in_thread,
         settings.store.default_query_max_num,
     )
@@ -90,10 +97,10 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.consumers,
         parts.producers,
         slices,
-        parts.long_requests,
-        parts.address,
-        environment.clock.seconds,
-        environment.wall_ms,
+        context.long_requests,
+        context.address,
+        context.clock.seconds,
+        context.wall_ms,
         parts.creation_times,
     )
     for part in (topic_admin, queries, group_admin):
@@ -104,12 +111,12 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         group_admin,
         BrokerConfig(
             running,
-            SettingsFile(environment.files, settings.changes_path()),
+            SettingsFile(context.files, settings.changes_path()),
             parts.registration.announced,
-            environment.in_thread,
+            context.in_thread,
         ),
         StatsViews(parts.keyed_stats),
-        *about_consumers(parts, environment),
+        *about_consumers(parts, context),
         QueueAdmin(
             store,
             parts.topics,
@@ -121,11 +128,11 @@ def administration(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
     ]
 
 
-def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
+def about_consumers(parts: Parts, context: BrokerContext) -> list[Responder]:
     """The parts about consumers: their progress, their offsets, their state."""
     settings, store = parts.settings, parts.store
     options = settings.broker
-    in_thread = parts.administrators.before_threads(environment.in_thread)
+    in_thread = administrators(context).before_threads(context.in_thread)
     reset_offset = ResetOffset(
         store,
         options,
@@ -135,7 +142,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         parts.consumers,
         parts.pulling,
         parts.scheduler.dispatch,
-        parts.administrators.before_slices(parts.slices),
+        administrators(context).before_slices(context.slices),
         in_thread,
     )
     parts.running.subscribe(reset_offset.configure)
@@ -144,7 +151,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
         ConsumeProgress(
             store,
             options.broker_name,
-            parts.address,
+            context.address,
             parts.topics,
             parts.mappings,
             parts.groups,
@@ -152,8 +159,8 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.consumers,
             parts.keyed_stats.taken_tps,
             parts.scheduler.dispatch,
-            environment.wall_ms,
-            parts.administrators.before_slices(parts.slices),
+            context.wall_ms,
+            administrators(context).before_slices(context.slices),
             in_thread,
         ),
         CloneOffsets(
@@ -162,7 +169,7 @@ def about_consumers(parts: Parts, environment: BrokerEnvironment) -> list[Part]:
             parts.groups,
             parts.offsets,
             parts.consumers,
-            parts.administrators.before_slices(parts.slices),
+            administrators(context).before_slices(context.slices),
         ),
         ClientRelay(
             store,

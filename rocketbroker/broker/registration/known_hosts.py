@@ -16,34 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Protocol, final
+from typing import final
 
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import Lookup
 from rocketbroker.remoting.addresses import packed_address
 
 _LOOPBACK_V6 = bytes(15) + b"\1"
-
-
-class HostLookup(Protocol):
-    """Finds addresses; both calls block."""
-
-    def resolve(self, host: str) -> list[str]:
-        """The addresses of a host, as DNS and the machine know them.
-
-        @raise OSError: it is not known.
-        """
-
-    def own(self) -> list[str]:
-        """The addresses of this machine."""
 
 
 @final
 class KnownHosts:
     """The addresses of names, as they were looked up last, and of this machine."""
 
-    def __init__(self, lookup: HostLookup, in_thread: InThread) -> None:
+    def __init__(self, lookup: Lookup, in_thread: InThread) -> None:
         self._lookup = lookup
         self._in_thread = in_thread
         self._named: Mapping[str, frozenset[bytes]] = {}
@@ -103,7 +91,7 @@ def packed(host: str) -> bytes | None:
 
 
 def found(
-    lookup: HostLookup, names: Iterable[str]
+    lookup: Lookup, names: Iterable[str]
 ) -> tuple[dict[str, frozenset[bytes]], frozenset[bytes]]:
     """I{Blocking.} The addresses of names that can be looked up, and of the machine."""
     named = {}

@@ -8,12 +8,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, NamedTuple, final
 
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.context import Caller
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -87,18 +88,6 @@ class Registered(NamedTuple):
 
     orders: KVTable | None = None
     master: Master = Master()
-
-
-class Caller(Protocol):
-    """The part of L{rocketbroker.remoting.client.RemotingClient} that is used."""
-
-    def invoke(
-        self, address: str, command: Command, timeout: float
-    ) -> Deferred[Command]:
-        """Send a request; fires with the response, whatever its code."""
-
-    def oneway(self, address: str, command: Command) -> None:
-        """Send a request that wants no answer."""
 
 
 @final

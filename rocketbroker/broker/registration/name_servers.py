@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.registration.known_hosts import HostLookup, KnownHosts
+from rocketbroker.broker.context import Lookup
+from rocketbroker.broker.registration.known_hosts import KnownHosts
 from rocketbroker.broker.services import NAME_SERVERS, Services
 from rocketbroker.config.addresses import addresses
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -33,16 +34,6 @@ MAX_PAGE_BYTES: Final = 64 * 1024
 
 #: What stands behind the address in a connection's C{peer_host}.
 PORT_BYTES: Final = 4
-
-
-class Lookup(HostLookup, Protocol):
-    """Finds addresses and pages; all calls block."""
-
-    def fetch(self, url: str, max_bytes: int) -> str:
-        """The text of a page.
-
-        @raise OSError: there is none.
-        """
 
 
 @final

@@ -21,10 +21,11 @@ from typing import Final, final
 
 from twisted.logger import Logger
 
+from rocketbroker.broker.context import Caller
 from rocketbroker.broker.messages.escaped import Escaped
 from rocketbroker.broker.metadata.topics import WRITE
 from rocketbroker.broker.registration.member_group import MASTER_ID
-from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import RocketbrokerError, ServiceNotAvailable, TopicNotExist

@@ -18,7 +18,8 @@ from typing import Final, final
 import attrs
 from twisted.internet.defer import Deferred, succeed
 
-from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.broker.context import Caller
+from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.errors import NoPermission
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.remoting.refusal_log import RefusalLog

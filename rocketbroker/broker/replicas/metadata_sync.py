@@ -36,6 +36,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import Caller
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.message_request_mode import (
     MessageRequestModes,
@@ -46,7 +47,7 @@ from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.queue_mappings import QueueMappings, loaded_details
 from rocketbroker.broker.metadata.topics import TopicTable, bounded, loaded_version
 from rocketbroker.broker.registration.masters import Master, Masters
-from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.broker.services import METADATA_SYNC, Services
 from rocketbroker.errors import (
     RemoteProtocolError,

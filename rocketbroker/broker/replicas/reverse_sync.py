@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
+from rocketbroker.broker.context import Caller
 from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.errors import RemoteProtocolError, RequestCodeNotSupported
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint, decode
 from rocketbroker.wire.codes import RequestCode

@@ -18,7 +18,8 @@ from typing import Final, final
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.broker.context import Caller
+from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.errors import RemoteProtocolError, RocketbrokerError
 from rocketbroker.replication.interfaces import IMasterLink
 from rocketbroker.store.interfaces import IStore

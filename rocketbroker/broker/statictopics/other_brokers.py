@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import final
 
+from rocketbroker.broker.context import Caller
 from rocketbroker.broker.registration.member_group import MASTER_ID
-from rocketbroker.broker.registration.name_server_api import Caller
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings

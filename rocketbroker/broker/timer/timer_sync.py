@@ -14,8 +14,9 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.context import Caller
 from rocketbroker.broker.registration.masters import Masters
-from rocketbroker.broker.registration.name_server_api import Caller, successful
+from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.broker.services import TIMER_SYNC, Services
 from rocketbroker.broker.timer.timer_service import TimerService
 from rocketbroker.errors import (

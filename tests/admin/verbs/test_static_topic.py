@@ -26,7 +26,7 @@ class StaticTopicTests(VerbCase):
                 "brokerIP1": "10.0.0.2",
                 "autoCreateTopicEnable": "false",
             },
-            client=cluster.rig.broker._environment.client,
+            client=cluster.rig.broker.context.client,
         )
         self.addCleanup(self.other.close)
         self.other.broker.registration.start()

@@ -86,7 +86,7 @@ class TopicAdminTests(SynchronousTestCase):
             rig.broker.timers.counts.forget,
             rig.batcher.flush,
             rig.broker.slices,
-            rig.broker.long_requests,
+            rig.broker.context.long_requests,
             in_thread,
             self.wait,
             rig.broker.creation_times,

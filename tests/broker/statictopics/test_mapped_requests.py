@@ -225,7 +225,7 @@ class MappedRequestTests(PairCase):
         """The mapping outlives the broker."""
         self.sent(A, 2)
         self.move()
-        disk = self.brokers["b"]._environment.files
+        disk = self.brokers["b"].context.files
         self.stop(self.brokers["b"])
         self.disk, self.port = disk, B  # type: ignore[assignment]
         self.running(brokerName="b")
