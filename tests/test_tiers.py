@@ -82,6 +82,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "messages",
         "metadata",
         "stats",
+        "appends",
         "storage",
         "clients",
         "registration",

@@ -8,6 +8,9 @@ L{rocketbroker.broker.admin.administration}.
 
 from __future__ import annotations
 
+from rocketbroker.broker.appends.ack_rule import AckRule
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.clients.consumer_info import ConsumerInfo
 from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
@@ -38,11 +41,9 @@ from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.registration.registration import Registration
 from rocketbroker.broker.registration.route_cache import RouteCache
-from rocketbroker.broker.replicas.ack_rule import AckRule
 from rocketbroker.broker.room import Responder
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.reply import Replies
 from rocketbroker.broker.send.send import Sending
@@ -52,7 +53,6 @@ from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
 from rocketbroker.broker.storage.cleanup import Cleanup
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.log_subscribers import SUBSCRIBERS, LogSubscribers
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.timer.later_parts import LaterParts

@@ -19,11 +19,11 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.appends.send_answers import SIZE_BOUNDS, QueueSends
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.clients.consumers import ConsumerGroup
 from rocketbroker.broker.clients.members import Member
-from rocketbroker.broker.send.send_answers import SIZE_BOUNDS, QueueSends
 from rocketbroker.broker.stats.creation_times import CREATION_BOUNDS, CreationTimes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of

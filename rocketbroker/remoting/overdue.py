@@ -15,7 +15,7 @@ request can wait before it is begun in
 
 Not here: pulls that are held have their own time; and a send that is appended cannot be
 taken back, so that it keeps to syncFlushTimeout, and what could not wait so long is
-refused before (L{rocketbroker.broker.send.overload}). Neither are the requests of a
+refused before (L{rocketbroker.broker.appends.overload}). Neither are the requests of a
 client that does not read our answers: it waits for itself.
 
 The words of the remark are RocketMQ's, followed by the stage that was slow, which

@@ -10,7 +10,7 @@
     L{rocketbroker.replication.stop_watch}: how long nothing came.
 
 The bytes between them: L{rocketbroker.wire.hastream}. Waiting for slaves is the
-broker's (L{rocketbroker.broker.storage.group_commit}).
+broker's (L{rocketbroker.broker.appends.group_commit}).
 
 C{docs/facts/ha.md} 1 to 6.
 """

@@ -19,15 +19,15 @@ from typing import Final, final
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from rocketbroker.broker.messages.message_types import NORMAL
-from rocketbroker.broker.send.hot_sends import CODES, HotSends
-from rocketbroker.broker.send.overload import UNBOUNDED
-from rocketbroker.broker.send.send_answers import (
+from rocketbroker.broker.appends.overload import UNBOUNDED
+from rocketbroker.broker.appends.send_answers import (
     SIZE_BOUNDS,
     QueueSends,
     SendAnswers,
     refuse,
 )
+from rocketbroker.broker.messages.message_types import NORMAL
+from rocketbroker.broker.send.hot_sends import CODES, HotSends
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.interfaces import IFiles

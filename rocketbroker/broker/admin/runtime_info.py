@@ -19,12 +19,12 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.pull.pull import MAX_COLD, Pulling
 from rocketbroker.broker.running_settings import RunningSettings
 from rocketbroker.broker.stats.broker_stats import BrokerStats
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import decode
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable

@@ -19,11 +19,11 @@ from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.appends.send_answers import refuse
 from rocketbroker.broker.pop.ack import Acknowledging
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
 from rocketbroker.broker.pop.revive_log import ReviveLog
-from rocketbroker.broker.send.append_batcher import AppendBatcher
-from rocketbroker.broker.send.send_answers import refuse
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure

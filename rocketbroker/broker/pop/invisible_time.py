@@ -18,11 +18,11 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pop.ack import Acknowledging, parsed
 from rocketbroker.broker.pop.order_info import OrderInfo
 from rocketbroker.broker.pop.revive_log import ReviveLog
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.records.check_points import CheckPoint
 from rocketbroker.records.receipt_handle import ORDERED
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable

@@ -33,6 +33,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
@@ -43,7 +44,6 @@ from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
 from rocketbroker.broker.pop.revive_queue import ReviveQueue
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.services import REVIVE, Services
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, RocketbrokerError

@@ -22,9 +22,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
 from rocketbroker.broker.messages.escaped import Escaped, new_message
 from rocketbroker.broker.roles import Role
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.timer.timer_service import TimerService
 from rocketbroker.config.broker import BrokerOptions

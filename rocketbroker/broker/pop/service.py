@@ -25,6 +25,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.long_requests import LongRequests
@@ -48,9 +50,7 @@ from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
 from rocketbroker.broker.pop.taking import Taking
 from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.services import POP_PROGRESS, Services
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import (

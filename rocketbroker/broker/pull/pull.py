@@ -22,6 +22,8 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.appends.overload import OVERLOAD
+from rocketbroker.broker.appends.send_answers import refuse
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
@@ -47,8 +49,6 @@ from rocketbroker.broker.pull.pull_messages import (
     ordinary_messages,
     send_answer,
 )
-from rocketbroker.broker.send.overload import OVERLOAD
-from rocketbroker.broker.send.send_answers import refuse
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions

@@ -4,7 +4,6 @@
 The bytes are copied by L{rocketbroker.replication}. Which loop runs in which role is a
 column of the table in L{rocketbroker.broker.services}.
 
-- L{ack_rule}: how many copies a send needs before it is answered.
 - L{metadata_sync}: a slave's copies of its master's tables.
 - L{acting_master}: which slave does an absent master's work.
 - L{ha_exchange}: where a master is followed, asked and told.

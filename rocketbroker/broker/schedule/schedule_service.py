@@ -39,6 +39,8 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.delay_messages import (
     DelayMessages,
@@ -50,9 +52,7 @@ from rocketbroker.broker.messages.message_types import DELAY
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.delay_recovery import resumed_offset
-from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.services import DELIVERY, DELIVERY_SECONDS, Services
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (

@@ -6,7 +6,11 @@ C{docs/facts/broker.md} 10.5.
 
 from __future__ import annotations
 
-from rocketbroker.broker.send.send_answers import QueueSends, RefuseDraft, stored_start
+from rocketbroker.broker.appends.send_answers import (
+    QueueSends,
+    RefuseDraft,
+    stored_start,
+)
 from rocketbroker.codec.batches import ids_of
 from rocketbroker.codec.form import COMPILED
 from rocketbroker.remoting.interfaces import IConnection

@@ -20,10 +20,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol, final
 
+from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.messages.message_types import FIFO
 from rocketbroker.broker.messages.outer_batch import Part, split_at_once
 from rocketbroker.broker.send.batch_answer import answer_batch
-from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.send.send_checks import (
     SPECIAL,
     ordinary_tag_code,

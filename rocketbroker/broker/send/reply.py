@@ -25,14 +25,14 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
 
+from rocketbroker.broker.appends.append_batcher import UNAVAILABLE, AppendBatcher
+from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.message_types import message_type_of
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.send.append_batcher import UNAVAILABLE, AppendBatcher
 from rocketbroker.broker.send.send import NOT_FOR_CLIENTS
-from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.send.send_checks import (
     SendChecks,
     fields_of,

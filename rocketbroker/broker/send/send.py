@@ -25,6 +25,12 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.appends.append_batcher import (
+    AnswerDraft,
+    AppendBatcher,
+    problem_of,
+)
+from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
@@ -39,14 +45,8 @@ from rocketbroker.broker.messages.timer_messages import recall_field
 from rocketbroker.broker.messages.transaction_messages import prepare
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.send.append_batcher import (
-    AnswerDraft,
-    AppendBatcher,
-    problem_of,
-)
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.hot_sends import CODES, HotSends, batch_draft
-from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.send.send_checks import (
     SendChecks,
     fields_of,

@@ -32,6 +32,9 @@ from typing import Final, TypeVar, final
 
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
+from rocketbroker.broker.appends.ack_rule import IN_SYNC_REPLICAS_NOT_ENOUGH
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.appends.overload import OVERLOAD, OVERLOADED
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.lmq import Lmq
@@ -41,14 +44,11 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
-from rocketbroker.broker.replicas.ack_rule import IN_SYNC_REPLICAS_NOT_ENOUGH
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.send.dead_letters import (
     DeadLetters,
     FailureCounts,
     max_reconsumed,
 )
-from rocketbroker.broker.send.overload import OVERLOAD, OVERLOADED
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings

@@ -1,7 +1,6 @@
 # -*- test-case-name: tests.broker.storage -*-
 """The store's steps, and the times at which they run.
 
-- L{group_commit}: sends that wait for the disk, and the one flush in flight.
 - L{store_scheduler}: dispatch, flush and preallocation; L{flush_policy}: the times of
   flushes.
 - L{cleanup}: looks at the disks, and the removal of expired files.

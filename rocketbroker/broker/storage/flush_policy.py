@@ -21,7 +21,7 @@ from typing import final
 
 from twisted.internet.interfaces import IReactorTime
 
-from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.flush_threshold import is_due
 from rocketbroker.store.interfaces import IStore

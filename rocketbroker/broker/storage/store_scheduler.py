@@ -25,6 +25,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.services import (
     ALLOCATION,
@@ -34,7 +35,6 @@ from rocketbroker.broker.services import (
     Services,
 )
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import ITurns

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple, Protocol, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.messages.escaped import Escaped, timer_message
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.timer_messages import delivered, rolled
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.records.properties import INNER_MULTI_DISPATCH

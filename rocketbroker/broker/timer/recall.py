@@ -15,6 +15,7 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.appends.append_batcher import AppendBatcher, problem_of
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.timer_messages import (
     TimerMessages,
@@ -22,7 +23,6 @@ from rocketbroker.broker.messages.timer_messages import (
     delete_key,
 )
 from rocketbroker.broker.metadata.topics import WRITE, TopicTable
-from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     IllegalOperation,

@@ -9,6 +9,9 @@ from typing import final
 
 from twisted.internet.interfaces import IReactorTime
 
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.messages.delay_messages import DelayMessages
@@ -17,10 +20,7 @@ from rocketbroker.broker.messages.timer_messages import TimerMessages
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.schedule_service import ScheduleService
-from rocketbroker.broker.send.append_batcher import AppendBatcher
-from rocketbroker.broker.send.send_answers import QueueSends
 from rocketbroker.broker.services import Services
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.timer.outlet import StoreOutlet
 from rocketbroker.broker.timer.recall import Recall
 from rocketbroker.broker.timer.timer_counts import TimerCounts

@@ -36,6 +36,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.messages.transaction_messages import (
@@ -49,7 +50,6 @@ from rocketbroker.broker.messages.transaction_messages import (
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.services import CHECKS, MARKS, Services
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.end_transaction import immunity_ms
 from rocketbroker.broker.transaction.op_queue import OpQueue

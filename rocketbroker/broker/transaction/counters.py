@@ -15,9 +15,9 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.appends.append_batcher import AnswerDraft
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.counts_file import CountsFile
-from rocketbroker.broker.send.append_batcher import AnswerDraft
 from rocketbroker.store.interfaces import PUT_OK, Draft
 
 #: Upper bounds in seconds of the time from birth to commit, the last class is open.

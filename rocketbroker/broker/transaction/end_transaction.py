@@ -24,6 +24,12 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.appends.ack_rule import (
+    IN_SYNC_REPLICAS_NOT_ENOUGH,
+    NOT_ENOUGH,
+)
+from rocketbroker.broker.appends.append_batcher import AppendBatcher, problem_of
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.lmq import Lmq
@@ -32,12 +38,6 @@ from rocketbroker.broker.messages.transaction_messages import (
     half_at,
     was_discarded,
 )
-from rocketbroker.broker.replicas.ack_rule import (
-    IN_SYNC_REPLICAS_NOT_ENOUGH,
-    NOT_ENOUGH,
-)
-from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.op_queue import OpQueue
 from rocketbroker.broker.transaction.open_transactions import (

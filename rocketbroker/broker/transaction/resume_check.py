@@ -21,6 +21,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.transaction_messages import (
     half_at,
@@ -28,7 +29,6 @@ from rocketbroker.broker.messages.transaction_messages import (
     renewed,
     resumed,
 )
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.op_queue import OpQueue
 from rocketbroker.broker.transaction.open_transactions import (

@@ -25,6 +25,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.producers import ProducerRegistry
 from rocketbroker.broker.json_table import JsonTable
@@ -32,9 +34,7 @@ from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.send.append_batcher import AppendBatcher
 from rocketbroker.broker.services import Services
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.broker.transaction.check_back import CheckBack
 from rocketbroker.broker.transaction.counters import TransactionCounters

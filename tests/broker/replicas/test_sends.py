@@ -6,8 +6,8 @@ import attrs
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.replicas.ack_rule import IN_SYNC_REPLICAS_NOT_ENOUGH, AckRule
-from rocketbroker.broker.send.append_batcher import AppendBatcher, problem_of
+from rocketbroker.broker.appends.ack_rule import IN_SYNC_REPLICAS_NOT_ENOUGH, AckRule
+from rocketbroker.broker.appends.append_batcher import AppendBatcher, problem_of
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ServiceNotAvailable, SlaveNotAvailable, SystemBusy
 from rocketbroker.records.batches import encode_part

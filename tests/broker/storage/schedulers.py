@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import (
     StoreScheduler,
 )

@@ -16,9 +16,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.replicas.ack_rule import AckRule
-from rocketbroker.broker.send.append_batcher import AppendBatcher
-from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.appends.ack_rule import AckRule
+from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.remoting.turns import Turns

@@ -7,7 +7,7 @@ import random
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.testing.replicas import ScriptedReplicas

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.storage.test_group_commit -*-
+# -*- test-case-name: tests.broker.appends.test_group_commit -*-
 """Group commit of sends, and the flush that both flush modes share.
 
 One flush is in flight at a time, in a thread; everything appended meanwhile goes into

@@ -1,11 +1,11 @@
-"""Tests of L{rocketbroker.broker.send.overload}."""
+"""Tests of L{rocketbroker.broker.appends.overload}."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.send.overload import FORGET_SECONDS, MAX_WAITING_BYTES
-from rocketbroker.broker.storage.group_commit import MEASURED_BYTES
+from rocketbroker.broker.appends.group_commit import MEASURED_BYTES
+from rocketbroker.broker.appends.overload import FORGET_SECONDS, MAX_WAITING_BYTES
 from rocketbroker.errors import SystemBusy
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from tests.broker.rig import Rig, send_ext

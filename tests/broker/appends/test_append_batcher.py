@@ -1,4 +1,4 @@
-"""Tests of L{rocketbroker.broker.send.append_batcher}."""
+"""Tests of L{rocketbroker.broker.appends.append_batcher}."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.send.send_answers import SIZE_BOUNDS, QueueSends
+from rocketbroker.broker.appends.send_answers import SIZE_BOUNDS, QueueSends
 from rocketbroker.errors import SystemBusy
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.running_flags import DISK_FULL, WRITE_LOGICS_QUEUE_ERROR

@@ -1,11 +1,11 @@
-"""Tests of L{rocketbroker.broker.replicas.ack_rule}."""
+"""Tests of L{rocketbroker.broker.appends.ack_rule}."""
 
 from __future__ import annotations
 
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.replicas.ack_rule import NOT_ENOUGH, AckRule
+from rocketbroker.broker.appends.ack_rule import NOT_ENOUGH, AckRule
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.testing.replicas import ScriptedReplicas

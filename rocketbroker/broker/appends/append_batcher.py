@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.send.test_append_batcher -*-
+# -*- test-case-name: tests.broker.appends.test_append_batcher -*-
 """Makes one append of a turn's sends, and answers them.
 
 Senders add drafts; L{AppendBatcher.flush}, at the end of each turn, appends all of them
@@ -27,21 +27,21 @@ from typing import Final, TypeAlias, final
 
 from twisted.logger import Logger
 
-from rocketbroker.broker.replicas.ack_rule import (
+from rocketbroker.broker.appends.ack_rule import (
     IN_SYNC_REPLICAS_NOT_ENOUGH,
     NOT_ENOUGH,
     AckRule,
 )
-from rocketbroker.broker.send.overload import (
+from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.overload import (
     APPEND_STALLED,
     FLUSH_STALLED,
     OVERLOADED,
     UNFLUSHED,
     Overload,
 )
-from rocketbroker.broker.send.send_answers import SendAnswers, refuse
+from rocketbroker.broker.appends.send_answers import SendAnswers, refuse
 from rocketbroker.broker.stats.store_latency import StoreLatency
-from rocketbroker.broker.storage.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     BrokerError,

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.send.test_append_batcher -*-
+# -*- test-case-name: tests.broker.appends.test_append_batcher -*-
 """The answers to sends that came the hot way: their counts and templates, by queue.
 
 Drafts of one connection are answered together, with one template for each queue. So an

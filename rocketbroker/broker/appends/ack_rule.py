@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.replicas.test_ack_rule -*-
+# -*- test-case-name: tests.broker.appends.test_ack_rule -*-
 """How many copies there have to be before a send is answered.
 
 It is decided before the append, once for all sends of a turn. Only a SYNC_MASTER asks;

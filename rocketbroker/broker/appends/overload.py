@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.send.test_overload -*-
+# -*- test-case-name: tests.broker.appends.test_overload -*-
 """The reasons to turn a send away before a draft is made of it.
 
 A send that is appended cannot be taken back, so that an overloaded broker has to say no
@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
-from rocketbroker.broker.storage.group_commit import GroupCommit
+from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemBusy
 from rocketbroker.remoting.overdue import PCBUSY, busy_remark

@@ -1,4 +1,4 @@
-"""Tests of L{rocketbroker.broker.storage.group_commit}."""
+"""Tests of L{rocketbroker.broker.appends.group_commit}."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.storage.group_commit import RETRY_SECONDS, GroupCommit
+from rocketbroker.broker.appends.group_commit import RETRY_SECONDS, GroupCommit
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.testing.replicas import ScriptedReplicas
