@@ -5,4 +5,5 @@
   answers. L{overload}: sends that are turned away.
 - L{ack_rule}: how many copies a send needs before it is answered.
 - L{group_commit}: sends that wait for the disk, and the one flush in flight.
+- L{own_appends}: what the broker itself appends, and what follows from it.
 """
