@@ -17,11 +17,11 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.messages}: messages that are more than a body.
   - L{rocketbroker.broker.metadata}: topics, groups, offsets and their files.
   - L{rocketbroker.broker.stats}: figures over time.
+  - L{rocketbroker.broker.registration}: name servers.
+  - L{rocketbroker.broker.clients}: producers, consumers, subscriptions.
+  - L{rocketbroker.broker.replicas}: masters, slaves, and what waits for copies.
   - L{rocketbroker.broker.appends}: what is appended, and waits for disk and copies.
   - L{rocketbroker.broker.storage}: steps of the store, and when they run.
-  - L{rocketbroker.broker.clients}: producers, consumers, subscriptions.
-  - L{rocketbroker.broker.registration}: name servers.
-  - L{rocketbroker.broker.replicas}: masters, slaves, and what waits for copies.
   - L{rocketbroker.broker.send}: sends, replies, messages that come back.
   - L{rocketbroker.broker.pull}: pulls, and pulls that wait.
   - L{rocketbroker.broker.statictopics}: logical queues that move between brokers.

@@ -12,7 +12,7 @@ the store closes last. docs/facts/broker.md 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, Protocol, final
 
@@ -26,19 +26,14 @@ from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.pop.revive_log import WheelTimer
 from rocketbroker.broker.pop.service import Pops
 from rocketbroker.broker.registration.masters import Master
-from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
-from rocketbroker.broker.replicas.slave_progress import SlaveProgress
 from rocketbroker.broker.roles import Role
+from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import (
     CLEAN_MAPPINGS,
-    CLIENTS,
     DIAGNOSIS,
     DISPATCH_BEHIND,
     HELD_PULLS,
-    MASTERS_END,
-    NOTICES,
-    REPLICA_HOSTS,
     SAMPLES,
     SAVE_COUNTERS,
     SAVE_DELAYS,
@@ -101,16 +96,8 @@ class Broker(Parts):
         self.vip = ResponderTable()
         self.runtime_info = runtime_info(self, env, self._problem_figure)
         administrators = (self.runtime_info, *administration(self, env))
-        self.ha_status = HaStatus(
-            self.store, self.services, self.replica_server, self.master_link
-        )
-        self.slave_progress = SlaveProgress(
-            env.client,
-            self.store,
-            self.master_link,
-            lambda: self.registration.masters.current.address,
-            env.wall_ms,
-        )
+        self.ha_status = self.replicas.status
+        self.slave_progress = self.replicas.progress
         self.metadata_sync = self._make_metadata_sync(env)
         masters = self.registration.masters
         self.timer_sync = TimerSync(
@@ -118,7 +105,7 @@ class Broker(Parts):
         )
         self.group_roles = GroupRoles(self, env, self.ha_status)
         self.pop = self._make_pop(env)
-        group = self.ha_status, self.group_roles, self.pop
+        group = self.group_roles, self.pop
         for part in (*self.responders(), *group, *administrators):
             part.register(self.main)
             part.register(self.vip)
@@ -203,9 +190,8 @@ class Broker(Parts):
 
         @raise StoreError: it cannot be opened; one sentence.
         """
-        for table in self._tables:
-            table.load()
-        self.membership.load()
+        for room in (self.metadata, self.clients, self.names):
+            room.load()
         self.store.know_topics(self.topics.is_batch)
         self.store.open()
         if self.settings.broker.enable_calc_filter_bit_map:
@@ -214,7 +200,7 @@ class Broker(Parts):
         self.timers.load()
         self.transactions.load()
         self.pop.load()
-        self.log_subscribers.load()
+        self.storage.load()
 
     def listen(self, main: Server, vip: Server) -> None:
         """Accept connections on both ports, and slaves on a third.
@@ -235,30 +221,25 @@ class Broker(Parts):
 
         @return: fires when they know this broker, or could not be reached.
         """
-        self.scheduler.start()
-        self.cleanup.start()
+        for room in self.rooms:
+            room.start()
         self.services.begin(HELD_PULLS, self.long_polling.check)
         self.schedule.start()
         self.timers.start()
         self.transactions.start()
         self.pop.start()
-        self.log_subscribers.start()
         self.metadata_sync.start()
         self.timer_sync.start()
         self._follow()
         begin = self.services.begin
-        begin(CLIENTS, self._scan)
         begin(SAVE_TABLES, self._save)
         begin(SAVE_DELAYS, self.schedule.save)
         begin(SAVE_COUNTERS, self.transactions.counts.save)
-        begin(NOTICES, self.consumer_notify.deliver)
         begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
         begin(SLOW_GROUPS, self.slow_groups.look)
         begin(WATERMARKS, self.watermarks.look)
         begin(DISPATCH_BEHIND, self.watermarks.look_behind)
         begin(SAMPLES, self.statistics.look)
-        begin(MASTERS_END, self.slave_progress.look)
-        begin(REPLICA_HOSTS, self.membership.look)
         begin(CLEAN_MAPPINGS, self.mapping_cleanup.look)
         begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
         return self.group_roles.start().addCallback(lambda _: self._ready())
@@ -283,12 +264,6 @@ class Broker(Parts):
         """Do regular work over all topics or groups; the stop drops it."""
         return self.slices.run(work, work()).addErrback(only_stopped)
 
-    def _scan(self) -> None:
-        self.consumers.scan(self.settings.broker.channel_expired_timeout / 1000)
-        self.producers.scan(PRODUCER_SILENCE_SECONDS)
-        self.locks.scan()
-        self.filters.look(self.consumers.is_subscribed)
-
     def _ready(self) -> None:
         """Log the sentence of RocketMQ that scripts wait for."""
         options, servers = self.settings.broker, self.name_servers.current
@@ -306,18 +281,18 @@ class Broker(Parts):
         The broker serves its clients all the same; while it cannot, C{store.refusal}
         says so.
         """
-        return self._problems(self.ha_status.problems(self.settings.store))
+        return self._problems(self.rooms)
 
     def _problem_figure(self) -> dict[str, str]:
         """Those of tables, for request 28: requests 907 and 26 tell of replication."""
-        found = self._problems([])
+        rooms = [room for room in self.rooms if room is not self.replicas]
+        found = self._problems(rooms)
         return {"problems": " ".join(found)} if found else {}
 
-    def _problems(self, of_replication: Sequence[str]) -> list[str]:
-        found: list[str | None] = [*self.context.tables.problems()]
-        found.append(self.topics.limit.problem(len(self.topics)))
-        found.append(self.groups.limit.problem(len(self.groups)))
-        found += of_replication
+    def _problems(self, rooms: Iterable[Room]) -> list[str]:
+        found = self.context.tables.problems()
+        for room in rooms:
+            found += room.problems()
         if self.services.role is not Role.MASTER:
             found += [table.problem for table in self.metadata_sync.tables]
         return [sentence for sentence in found if sentence]
@@ -409,11 +384,9 @@ class Broker(Parts):
         self.broadcasts.look()
         self.transactions.save()
         self.pop.save()
-        for table in self._tables:
-            table.save()
         self.schedule.save()
         self.timers.counts.save()
-        saved = [table.saved() for table in self._tables]
+        saved = [room.save() for room in self.rooms]
         saved += [self.delay_offsets.saved(), self.transactions.counts.saved()]
         saved.append(self.timers.counts.saved())
         saved.append(self.pop.saved())

@@ -8,40 +8,20 @@ L{rocketbroker.broker.admin.administration}.
 
 from __future__ import annotations
 
-from rocketbroker.broker.appends.ack_rule import AckRule
-from rocketbroker.broker.appends.append_batcher import AppendBatcher
-from rocketbroker.broker.appends.group_commit import GroupCommit
-from rocketbroker.broker.clients.consumer_info import ConsumerInfo
-from rocketbroker.broker.clients.consumer_notify import ConsumerNotify
-from rocketbroker.broker.clients.consumers import ConsumerRegistry
-from rocketbroker.broker.clients.heartbeats import Heartbeats
-from rocketbroker.broker.clients.members import MemberLog
-from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.clients.queue_assignment import QueueAssignment
-from rocketbroker.broker.clients.queue_locks import QueueLocks
-from rocketbroker.broker.clients.sql_compiler import SqlCompiler
-from rocketbroker.broker.clients.sql_filters import Filters
+from rocketbroker.broker.appends.room import AppendsRoom
+from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
-from rocketbroker.broker.messages.lmq import Lmq
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.message_request_mode import MessageRequestModes
-from rocketbroker.broker.metadata.offset_files import LIGHT_FILE, PLAIN_FILE
-from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.queue_mappings import QueueMappings
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.cold_flow import ColdFlow
 from rocketbroker.broker.pull.long_polling import LongPolling
 from rocketbroker.broker.pull.pull import Pulling
 from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.pull.slow_groups import SlowGroups
-from rocketbroker.broker.registration.membership import FILE, Membership
-from rocketbroker.broker.registration.name_server_api import NameServerApi
-from rocketbroker.broker.registration.name_servers import NameServers
-from rocketbroker.broker.registration.registration import Registration
-from rocketbroker.broker.registration.route_cache import RouteCache
-from rocketbroker.broker.room import Responder
+from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.replicas.room import ReplicasRoom
+from rocketbroker.broker.room import Responder, Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.send.dead_letters import DeadLetters
@@ -52,9 +32,7 @@ from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
-from rocketbroker.broker.storage.cleanup import Cleanup
-from rocketbroker.broker.storage.log_subscribers import SUBSCRIBERS, LogSubscribers
-from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.broker.storage.room import StorageRoom
 from rocketbroker.broker.timer.later_parts import LaterParts
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.broker.waiting_requests import WaitingRequests
@@ -80,18 +58,45 @@ class Parts:
         self.slices = env.slices
         self.services = env.services
         self.waiting_requests = env.waiting.all
-        self._make_tables()
-        self._make_registration()
-        self.replica_server = env.replica_server(
-            self.store, env.in_thread, self.membership
+        self.metadata = MetadataRoom(context)
+        self.names = RegistrationRoom(context, self.metadata)
+        self.clients = ClientsRoom(context, self.metadata, self.names)
+        self.replicas = ReplicasRoom(context, self.names)
+        self.appends = AppendsRoom(context, self.names, self.replicas)
+        self.storage = StorageRoom(context, self.appends, self.replicas)
+        self.rooms: tuple[Room, ...] = (
+            self.metadata,
+            self.names,
+            self.clients,
+            self.replicas,
+            self.appends,
+            self.storage,
         )
-        self.master_link = env.master_link(self.store, env.in_thread)
-        self._make_registries()
+        self._name_parts()
         self._make_data_path()
         self._make_replies()
         self._make_statistics()
-        self._make_log_subscribers()
         self.running.subscribe(self._configure)
+
+    def _name_parts(self) -> None:
+        """Give names to parts of rooms."""
+        self.topics, self.groups = self.metadata.topics, self.metadata.groups
+        self.offsets, self.mappings = self.metadata.offsets, self.metadata.mappings
+        self.request_modes = self.metadata.request_modes
+        self.name_server_api = self.names.calls
+        self.name_servers = self.names.name_servers
+        self.registration = self.names.registration
+        self.membership, self.routes = self.names.membership, self.names.routes
+        self.filters, self.locks = self.clients.filters, self.clients.locks
+        self.consumers = self.clients.consumers
+        self.producers = self.clients.producers
+        self.heartbeats = self.clients.heartbeats
+        self.replica_server = self.replicas.server
+        self.master_link = self.replicas.link
+        self.group_commit = self.appends.group_commit
+        self.batcher, self._lmqs = self.appends.batcher, self.appends.lmqs
+        self.scheduler, self.cleanup = self.storage.scheduler, self.storage.cleanup
+        self.log_subscribers = self.storage.log_subscribers
 
     @property
     def settings(self) -> BrokerSettings:
@@ -102,24 +107,11 @@ class Parts:
         """Tell the parts to obey other settings."""
         self.store.configure(settings.store)
         obeying: tuple[Configured, ...] = (
-            self.topics,
-            self.groups,
-            self.offsets,
+            self.context.services,
+            self.context.waiting,
+            *self.rooms,
             self.delay_offsets,
-            self.filters,
-            self.request_modes,
-            self.consumer_notify,
-            self.heartbeats,
-            self.locks,
-            self.assignment,
-            self.name_server_api,
-            self.registration,
-            self.membership,
-            self.group_commit,
-            self.scheduler,
-            self.services,
             self.long_polling,
-            self.batcher,
             self.sending,
             self.send_back,
             self.replies,
@@ -130,7 +122,6 @@ class Parts:
             self.cold_flow,
             self.pulling,
             self.slow_groups,
-            self.context.waiting,
         )
         for part in obeying:
             part.configure(settings)
@@ -138,122 +129,32 @@ class Parts:
     def _waiting(self, code: RequestCode) -> WaitingRequests:
         return self.context.waiting.family(code)
 
-    def _make_tables(self) -> None:
-        """The tables that are kept beside the messages."""
-        env, options = self.context, self.settings.broker
-        file, wall_ms = env.tables.file, env.wall_ms
-        light = self.settings.store.enable_lmq
-        timer = self.settings.store.timer_wheel_enable
-        self.topics = TopicTable(options, file("topics.json"), wall_ms, timer, light)
-        self.groups = GroupTable(
-            options, file("subscriptionGroup.json"), wall_ms, light
-        )
-        plain, lmq = file(PLAIN_FILE), file(LIGHT_FILE)
-        offsets = (lmq, plain) if light else (plain, lmq)
-        self.offsets = OffsetTable(options, *offsets, env.slices, wall_ms)
-        self.delay_offsets = DelayOffsets(
-            file("delayOffset.json"),
-            options.delay_offset_update_version_step,
-            wall_ms,
-        )
-        compiler = SqlCompiler(env.slices)
-        filters = file("consumerFilter.json")
-        self.filters = Filters(options, filters, wall_ms, compiler)
-        modes = file("messageRequestMode.json")
-        self.request_modes = MessageRequestModes(options, modes)
-        mappings = file("topicQueueMapping.json")
-        self.mappings = QueueMappings(options.broker_name, mappings, wall_ms)
-        tables = self.topics, self.mappings, self.groups, self.offsets
-        self._tables = (*tables, self.filters, self.request_modes)
-
-    def _make_registries(self) -> None:
-        """The clients that are there."""
-        seconds, options = self.context.clock.seconds, self.settings.broker
-        self.consumer_notify = ConsumerNotify(self.context.clock, options)
-        log = MemberLog(self.slices)
-        self.consumers = ConsumerRegistry(
-            seconds, log, self.consumer_notify.consumer_ids_changed
-        )
-        self.routes = RouteCache(
-            seconds,
-            options.broker_name,
-            lambda: self.name_servers.current,
-            self.name_server_api.route,
-        )
+    def _make_data_path(self) -> None:
+        """Messages in and out."""
+        env, settings = self.context, self.settings
+        clock, store = env.clock, env.store
+        self.long_polling = LongPolling(clock, store, settings.broker, env.turns)
+        self.scheduler.watch(self.long_polling.wake)
         self.diagnosis = GroupDiagnosis(
             self.consumers,
             self.topics,
             self.groups,
             self.routes,
-            seconds,
-            self.context.wall_ms,
-        )
-        self.producers = ProducerRegistry(seconds, log)
-        self.heartbeats = Heartbeats(
-            options,
-            self.topics,
-            self.groups,
-            self.consumers,
-            self.producers,
-            self.filters,
-            self.registration.announced,
-            self.slices,
-        )
-        self.assignment = QueueAssignment(
-            options,
-            self.topics,
-            self.groups,
-            self.consumers,
-            self.request_modes,
-            self.routes.queues if self.name_servers.is_needed() else None,
-        )
-        self.locks = QueueLocks(
-            seconds, self.slices, self.context.long_requests, self.settings
-        )
-
-    def _make_data_path(self) -> None:
-        """Messages in and out."""
-        env, settings = self.context, self.settings
-        clock, store, in_thread = env.clock, env.store, env.in_thread
-        acked = self.replica_server.acked
-        self.group_commit = GroupCommit(clock, store, settings.store, in_thread, acked)
-        self.replica_server.watch(lambda: env.turns.within(self.group_commit.copied))
-        self.long_polling = LongPolling(clock, store, settings.broker, env.turns)
-        wake = self.long_polling.wake
-        self.scheduler = StoreScheduler(
-            clock,
-            store,
-            settings.store,
-            self.group_commit,
-            wake,
-            env.turns,
-            in_thread,
-            self.services,
-            self.replica_server.appended,
-        )
-        self.master_link.watch(self.scheduler.received)
-        self.cleanup = Cleanup(clock, store, in_thread, self.services)
-        self.batcher = AppendBatcher(
-            store,
-            self.group_commit,
-            AckRule(
-                settings,
-                self.replica_server.in_sync,
-                lambda: self.registration.members.alive,
-            ),
-            settings,
-            self.scheduler.dispatch_later,
             clock.seconds,
+            env.wall_ms,
         )
-        env.turns.at_turn_end(self.batcher.flush)
-        env.turns.at_turn_end(self.replica_server.push)
         self._make_services()
 
     def _make_services(self) -> None:
         """The parts that take messages."""
         env, settings = self.context, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
-        lmqs = self._lmqs = Lmq(store, settings.store.enable_lmq)
+        lmqs = self._lmqs
+        self.delay_offsets = DelayOffsets(
+            env.tables.file("delayOffset.json"),
+            settings.broker.delay_offset_update_version_step,
+            env.wall_ms,
+        )
         self._make_later()
         delay_messages = self.later.delay_messages
         host = env.host
@@ -435,46 +336,6 @@ class Parts:
             return 0, 0
         return self.schedule.delivered, self.schedule.delivered_bytes
 
-    def _make_log_subscribers(self) -> None:
-        """The plug-ins that see each stored message."""
-        env = self.context
-        self.log_subscribers = LogSubscribers(
-            env.clock, self.context.tables.file(SUBSCRIBERS)
-        )
-        self.log_subscribers.add_plugins(env.followers, self.store, self.settings)
-
-    def _make_registration(self) -> None:
-        """The registration with the name servers."""
-        settings = self.settings
-        options = settings.broker
-        calls = self.name_server_api = NameServerApi(
-            self.context.client,
-            options,
-            self.address,
-            f"{options.broker_ip2}:{settings.store.ha_listen_port}",
-        )
-        env = self.context
-        self.name_servers = NameServers(
-            settings, env.lookup, env.in_thread, self.services
-        )
-        self.registration = Registration(
-            self.context.clock,
-            calls,
-            self.name_servers,
-            options,
-            self.topics,
-            self.mappings,
-            self.services,
-        )
-        self.membership = Membership(
-            env.clock,
-            settings,
-            self.registration.members,
-            self.registration.masters,
-            self.name_servers,
-            self.context.tables.file(FILE),
-        )
-
     def responders(self) -> list[Responder]:
         """The parts that answer on both ports: all of these but pulls."""
         return [
@@ -484,15 +345,9 @@ class Parts:
             self.transactions.ends,
             self.transactions.resuming,
             self.later.recall,
-            self.heartbeats,
-            self.locks,
             self.diagnosis,
-            self.cleanup,
             self.delay_offsets,
             self.cold_flow,
-            self.assignment,
             self.services,
-            ConsumerInfo(
-                self.topics, self.groups, self.offsets, self.consumers, self.store
-            ),
+            *self.rooms,
         ]

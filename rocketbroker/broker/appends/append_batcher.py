@@ -97,6 +97,10 @@ _REASONS: Final = {
 AnswerDraft: TypeAlias = Callable[[Draft, int], None]
 
 
+def _to_nobody() -> None:
+    """Nobody is told of appends yet."""
+
+
 def problem_of(draft: Draft, store: IStore, max_bytes: int) -> BrokerError:
     """The error for the sender of a draft that was not stored.
 
@@ -165,11 +169,9 @@ class AppendBatcher:
         group_commit: GroupCommit,
         ack_rule: AckRule,
         settings: BrokerSettings,
-        appended: Callable[[], None],
         seconds: Callable[[], float],
     ) -> None:
         """
-        @param appended: called after each append.
         @param seconds: monotonic time.
         """
         self.drafts: list[Draft] = []
@@ -182,7 +184,7 @@ class AppendBatcher:
         self._group_commit = group_commit
         self.overload = Overload(store, group_commit, settings, seconds)
         self._ack_rule = ack_rule
-        self._appended = appended
+        self._appended: Callable[[], None] = _to_nobody
         self._seconds = seconds
         self._take(settings)
 
@@ -197,6 +199,10 @@ class AppendBatcher:
         self.is_slave = settings.store.is_slave
         #: For remarks.
         self._max_bytes = settings.store.max_message_size
+
+    def watch(self, appended: Callable[[], None]) -> None:
+        """Call C{appended} after each append."""
+        self._appended = appended
 
     def before_flush(self, gather: Callable[[], None]) -> None:
         """Call C{gather} before each append, to add what it has made of a turn."""

@@ -92,14 +92,12 @@ class StoreScheduler:
         store: IStore,
         options: StoreOptions,
         group_commit: GroupCommit,
-        wake: Callable[[Arrival], None],
         turns: ITurns,
         in_thread: InThread,
         services: Services,
         replicate: Callable[[], None],
     ) -> None:
         """
-        @param wake: called with each arrival in a queue.
         @param turns: whom a dispatch wakes is answered at its end.
         @param replicate: called when there is more of the log, for slaves.
         """
@@ -107,7 +105,7 @@ class StoreScheduler:
         self.failures = 0
         self._clock = clock
         self._store = store
-        self._wakes = [wake]
+        self._wakes: list[Callable[[Arrival], None]] = []
         self._turns = turns
         self._in_thread = in_thread
         self._soon: IDelayedCall | None = None
@@ -125,7 +123,7 @@ class StoreScheduler:
         group_commit.on_flush(self.appended)
 
     def watch(self, wake: Callable[[Arrival], None]) -> None:
-        """Call C{wake}, too, with each arrival in a queue."""
+        """Call C{wake} with each arrival in a queue."""
         self._wakes.append(wake)
 
     def start(self) -> None:

@@ -168,7 +168,7 @@ class TooFewCopiesTests(SynchronousTestCase):
         settings = attrs.evolve(settings, broker=broker)
         rule = AckRule(settings, rig.replicas.in_sync, lambda: 2)
         batcher = AppendBatcher(
-            rig.store, rig.group_commit, rule, settings, lambda: None, rig.clock.seconds
+            rig.store, rig.group_commit, rule, settings, rig.clock.seconds
         )
         answered: list[tuple[bytes, int, int]] = []
 

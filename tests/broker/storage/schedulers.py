@@ -45,12 +45,12 @@ class SchedulerCase(SynchronousTestCase):
             store,
             options,
             self.group_commit,
-            self.wake,
             self.turns,
             threads,
             self.services,
             self.replicas.appended,
         )
+        self.scheduler.watch(self.wake)
 
     def wake(self, arrival: Arrival) -> None:
         """Note how far the queue is and how many came."""

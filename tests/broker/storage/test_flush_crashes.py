@@ -141,7 +141,6 @@ class Machine:
             self.store,
             options,
             self.group_commit,
-            lambda arrival: None,
             Turns(),
             self.threads,
             services_of(self.clock, options),
@@ -152,9 +151,9 @@ class Machine:
             self.group_commit,
             AckRule(settings_of(options), ScriptedReplicas().in_sync, lambda: 1),
             settings_of(options),
-            self.scheduler.appended,
             self.clock.seconds,
         )
+        self.batcher.watch(self.scheduler.appended)
         self.scheduler.start()
 
     def work(self) -> None:

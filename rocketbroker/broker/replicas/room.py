@@ -1,0 +1,58 @@
+# -*- test-case-name: tests.broker.replicas -*-
+"""The room of the copies: the log to slaves, and from a master."""
+
+from __future__ import annotations
+
+from typing import final
+
+from rocketbroker.broker.context import BrokerContext
+from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.replicas.ha_status import HaStatus
+from rocketbroker.broker.replicas.slave_progress import SlaveProgress
+from rocketbroker.broker.room import Room
+from rocketbroker.broker.services import MASTERS_END, Services
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.interfaces import IResponderTable
+
+
+@final
+class ReplicasRoom(Room):
+    """Both sides of replication, of which a broker's role uses one.
+
+    @ivar server: sends the log to slaves.
+    @ivar link: gets it from the master.
+    @ivar status: how replication is.
+    @ivar progress: of a slave, how far behind its master it is.
+    """
+
+    def __init__(self, context: BrokerContext, registration: RegistrationRoom) -> None:
+        store, in_thread, services = context.store, context.in_thread, context.services
+        self._services: Services = services
+        self._options = context.settings.store
+        self.server = context.replica_server(store, in_thread, registration.membership)
+        self.link = context.master_link(store, in_thread)
+        self.status = HaStatus(store, services, self.server, self.link)
+        masters = registration.registration.masters
+        self.progress = SlaveProgress(
+            context.client,
+            store,
+            self.link,
+            lambda: masters.current.address,
+            context.wall_ms,
+        )
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        self.status.register(table)
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.store
+
+    def problems(self) -> list[str]:
+        """Sentences about copies that cannot be made."""
+        return self.status.problems(self._options)
+
+    def start(self) -> None:
+        """Look at the master's log."""
+        self._services.begin(MASTERS_END, self.progress.look)
