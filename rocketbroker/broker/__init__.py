@@ -25,6 +25,7 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.send}: sends, replies, messages that come back.
   - L{rocketbroker.broker.pull}: pulls, and pulls that wait.
   - L{rocketbroker.broker.statictopics}: logical queues that move between brokers.
+  - L{rocketbroker.broker.timer}: messages for any time.
   - L{rocketbroker.broker.schedule}: messages that wait for a delay level.
   - L{rocketbroker.broker.transaction}: half messages, their ends, check-backs.
   - L{rocketbroker.broker.diagnostics}: problems of groups.

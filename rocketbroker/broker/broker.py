@@ -36,7 +36,6 @@ from rocketbroker.broker.services import (
     HELD_PULLS,
     SAMPLES,
     SAVE_COUNTERS,
-    SAVE_DELAYS,
     SAVE_TABLES,
     SLOW_GROUPS,
     STATISTICS,
@@ -45,7 +44,6 @@ from rocketbroker.broker.services import (
 from rocketbroker.broker.statictopics.mapped_requests import MappedRequests
 from rocketbroker.broker.statictopics.mapping_cleanup import MappingCleanup
 from rocketbroker.broker.statictopics.other_brokers import OtherBrokers
-from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.slices import only_stopped
@@ -99,10 +97,6 @@ class Broker(Parts):
         self.ha_status = self.replicas.status
         self.slave_progress = self.replicas.progress
         self.metadata_sync = self._make_metadata_sync(env)
-        masters = self.registration.masters
-        self.timer_sync = TimerSync(
-            env.client, masters, self.address, self.timers, self.services
-        )
         self.group_roles = GroupRoles(self, env, self.ha_status)
         self.pop = self._make_pop(env)
         group = self.group_roles, self.pop
@@ -196,8 +190,8 @@ class Broker(Parts):
         self.store.open()
         if self.settings.broker.enable_calc_filter_bit_map:
             self.store.calculate_bit_maps(self.filters.bit_map)
-        self.schedule.load()
-        self.timers.load()
+        self.timer.load()
+        self.delays.load()
         self.transactions.load()
         self.pop.load()
         self.storage.load()
@@ -224,16 +218,12 @@ class Broker(Parts):
         for room in self.rooms:
             room.start()
         self.services.begin(HELD_PULLS, self.long_polling.check)
-        self.schedule.start()
-        self.timers.start()
         self.transactions.start()
         self.pop.start()
         self.metadata_sync.start()
-        self.timer_sync.start()
         self._follow()
         begin = self.services.begin
         begin(SAVE_TABLES, self._save)
-        begin(SAVE_DELAYS, self.schedule.save)
         begin(SAVE_COUNTERS, self.transactions.counts.save)
         begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
         begin(SLOW_GROUPS, self.slow_groups.look)
@@ -335,8 +325,8 @@ class Broker(Parts):
             lambda: left,
             self.registration.stop,
             self._stop_answering,
-            self.schedule.stop,
-            self.timers.stop,
+            self.delays.stop,
+            self.timer.stop,
             self.transactions.stop,
             self.pop.stop,
             self.master_link.stop,
@@ -384,11 +374,8 @@ class Broker(Parts):
         self.broadcasts.look()
         self.transactions.save()
         self.pop.save()
-        self.schedule.save()
-        self.timers.counts.save()
         saved = [room.save() for room in self.rooms]
-        saved += [self.delay_offsets.saved(), self.transactions.counts.saved()]
-        saved.append(self.timers.counts.saved())
+        saved.append(self.transactions.counts.saved())
         saved.append(self.pop.saved())
         return gatherResults(saved)
 

@@ -23,7 +23,7 @@ from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.room import Responder, Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
-from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
+from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.reply import Replies
 from rocketbroker.broker.send.send import Sending
@@ -33,7 +33,7 @@ from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
 from rocketbroker.broker.storage.room import StorageRoom
-from rocketbroker.broker.timer.later_parts import LaterParts
+from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.broker.transaction.service import Transactions
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -64,6 +64,8 @@ class Parts:
         self.replicas = ReplicasRoom(context, self.names)
         self.appends = AppendsRoom(context, self.names, self.replicas)
         self.storage = StorageRoom(context, self.appends, self.replicas)
+        self.timer = TimerRoom(context, self.metadata, self.names, self.appends)
+        self.delays = ScheduleRoom(context, self.appends, self.timer)
         self.rooms: tuple[Room, ...] = (
             self.metadata,
             self.names,
@@ -71,6 +73,8 @@ class Parts:
             self.replicas,
             self.appends,
             self.storage,
+            self.timer,
+            self.delays,
         )
         self._name_parts()
         self._make_data_path()
@@ -97,6 +101,8 @@ class Parts:
         self.batcher, self._lmqs = self.appends.batcher, self.appends.lmqs
         self.scheduler, self.cleanup = self.storage.scheduler, self.storage.cleanup
         self.log_subscribers = self.storage.log_subscribers
+        self.timers, self.schedule = self.timer.service, self.delays.service
+        self.delay_offsets = self.delays.offsets
 
     @property
     def settings(self) -> BrokerSettings:
@@ -110,13 +116,11 @@ class Parts:
             self.context.services,
             self.context.waiting,
             *self.rooms,
-            self.delay_offsets,
             self.long_polling,
             self.sending,
             self.send_back,
             self.replies,
             self.transactions,
-            self.later,
             self.pull_checks,
             self.broadcasts,
             self.cold_flow,
@@ -150,13 +154,7 @@ class Parts:
         env, settings = self.context, self.settings
         clock, store, in_thread = env.clock, env.store, env.in_thread
         lmqs = self._lmqs
-        self.delay_offsets = DelayOffsets(
-            env.tables.file("delayOffset.json"),
-            settings.broker.delay_offset_update_version_step,
-            env.wall_ms,
-        )
-        self._make_later()
-        delay_messages = self.later.delay_messages
+        delay_messages = self.timer.delay_messages
         host = env.host
         self.transactions = Transactions(
             clock,
@@ -198,6 +196,8 @@ class Parts:
             env.turns,
             env.wall_ms,
         )
+        if settings.store.enable_schedule_message_stats:
+            self.schedule.watch(self.sending.counter)
         self.send_back = SendBack(
             store,
             self.topics,
@@ -211,27 +211,6 @@ class Parts:
             in_thread,
         )
         self._make_pulling()
-
-    def _make_later(self) -> None:
-        """The parts for messages that have to wait."""
-        env = self.context
-        self.later = LaterParts(
-            env.clock,
-            self.store,
-            self.settings,
-            self.delay_offsets,
-            self.context.tables.file("timermetrics"),
-            self.topics,
-            self.batcher,
-            self.group_commit,
-            self.scheduler.appended,
-            self._lmqs,
-            lambda *key: self.sending.counter(*key),
-            env.wall_ms,
-            env.in_thread,
-            self.services,
-        )
-        self.schedule, self.timers = self.later.schedule, self.later.timers
 
     def _make_pulling(self) -> None:
         """The parts that hand messages out."""
@@ -344,9 +323,7 @@ class Parts:
             self.send_back,
             self.transactions.ends,
             self.transactions.resuming,
-            self.later.recall,
             self.diagnosis,
-            self.delay_offsets,
             self.cold_flow,
             self.services,
             *self.rooms,

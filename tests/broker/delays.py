@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -30,7 +30,7 @@ class DelayingCase(SynchronousTestCase):
 
     def begin(self, **settings: str) -> Rig:
         """A data path with those settings, at work."""
-        return self.at_work(Rig(settings))
+        return self.at_work(Rig(settings, wrap=Refusing))
 
     def at_work(self, rig: Rig) -> Rig:
         """Let a data path deliver; it is the one of the test."""
@@ -58,9 +58,7 @@ class DelayingCase(SynchronousTestCase):
 
     def refusing(self) -> Refusing:
         """From now on messages are delivered into a store that refuses some."""
-        store = Refusing(self.rig.store)
-        self.rig.schedule._store = cast(Any, store)
-        return store
+        return refusing(self.rig)
 
     def bodies(self, queue_id: int = 0, topic: str = "T") -> list[bytes]:
         """What a queue holds."""
@@ -99,3 +97,11 @@ class Refusing:
         for draft in drafts:
             draft.status = self.bodies.get(draft.body, PUT_OK)
         self._store.append([draft for draft in drafts if draft.status == PUT_OK])
+
+
+def refusing(rig: Rig) -> Refusing:
+    """The store of a rig that was made with one that can refuse."""
+    store = rig.seen
+    assert isinstance(store, Refusing)
+    store.appends.clear()
+    return store

@@ -161,6 +161,7 @@ class Rig:
     @ivar broker: the broker; its parts are attributes of the rig, too.
     @ivar table: the responders of its main port.
     @ivar connection: the one that requests come from.
+    @ivar seen: its store, as it sees it.
     @ivar replicas: its slaves. L{link}: what it gets the log by, if it is a slave.
     """
 
@@ -171,6 +172,7 @@ class Rig:
         disk: MemoryDisk | None = None,
         start_ms: int = WALL_MS,
         client: Caller | None = None,
+        wrap: Callable[[Store], Any] = lambda store: store,
     ) -> None:
         """
         @param settings: RocketMQ's keys.
@@ -179,6 +181,7 @@ class Rig:
         @param disk: what an earlier one has left.
         @param start_ms: the time of day.
         @param client: calls name servers; if none is given, nobody is reached.
+        @param wrap: makes of the store what the broker is to see of it.
         """
         self.start_ms = start_ms
         self.clock = Clock()
@@ -201,6 +204,7 @@ class Rig:
             HOST,
             is_shared=worker_count(self.settings.broker.workers) > 0,
         )
+        self.seen = wrap(store)
         self.replicas, self.link = ScriptedReplicas(), ScriptedLink()
         context = BrokerContext(
             settings=self.settings,
@@ -208,7 +212,7 @@ class Rig:
             clock=self.clock,
             wall_ms=self.wall_ms,
             files=self.disk,
-            store=store,
+            store=self.seen,
             in_thread=self.threads if threads else at_once,
             client=client or NoNameServers(),
             lookup=NoLookup(),
@@ -221,6 +225,10 @@ class Rig:
         broker = self.broker = Broker(context)
         broker.open()
         self.store = store
+        self._name_parts(broker)
+        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
+
+    def _name_parts(self, broker: Broker) -> None:
         self.topics = broker.topics
         self.groups = broker.groups
         self.offsets = broker.offsets
@@ -241,7 +249,6 @@ class Rig:
         self.pulling = broker.pulling
         self.statistics = broker.statistics
         self.table = broker.main
-        self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
 
     def wall_ms(self) -> int:
         """The time of day, as far as the clock has been advanced."""

@@ -35,13 +35,14 @@ from functools import partial
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, DeferredList
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.own_appends import OwnAppends
 from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import (
     DelayMessages,
     delivered,
@@ -52,7 +53,7 @@ from rocketbroker.broker.messages.message_types import DELAY
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.delay_recovery import resumed_offset
-from rocketbroker.broker.services import DELIVERY, DELIVERY_SECONDS, Services
+from rocketbroker.broker.services import DELIVERY, DELIVERY_SECONDS
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
@@ -60,7 +61,6 @@ from rocketbroker.store.interfaces import (
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     Draft,
-    IStore,
 )
 
 #: How many messages are delivered before connections get their turn: some ms.
@@ -86,48 +86,44 @@ class ScheduleService:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
+        context: BrokerContext,
         offsets: DelayOffsets,
         delay_messages: DelayMessages,
+        appends: OwnAppends,
         lmqs: Lmq,
-        group_commit: GroupCommit,
-        appended: Callable[[], None],
-        counter: Callable[[str, int, str], QueueSends] | None,
-        max_under_way: int,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        services: Services,
     ) -> None:
-        """
-        @param appended: called after each append.
-        @param counter: the counts of a queue and type of message; None not to count
-            what is delivered as messages that came in (enableScheduleMessageStats).
-        @param max_under_way: how many messages of a level another broker may have had
-            under way at once, before it was killed.
-        """
+        options = context.settings.store
         self.delivered = 0
         self.delivered_bytes = 0
         self.lost = 0
         self.unreadable = 0
         self.refused = 0
         self.failures = 0
-        self._clock = clock
-        self._store = store
+        self._clock = context.clock
+        self._store = context.store
         self._offsets = offsets
         self._delay_messages = delay_messages
         self._lmqs = lmqs
-        self._group_commit = group_commit
-        self._appended = appended
-        self._counter = counter
-        self._max_under_way = max(max_under_way, MAX_DELIVERED)
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._services = services
+        self._appends = appends
+        self._counter: Callable[[str, int, str], QueueSends] | None = None
+        pending = options.schedule_async_deliver_max_pending_limit
+        is_async = options.enable_schedule_async_deliver
+        #: Another broker may have had so many of a level under way when it was killed.
+        self._max_under_way = max(pending if is_async else 1, MAX_DELIVERED)
+        self._wall_ms = context.wall_ms
+        self._in_thread: InThread = context.in_thread
+        self._services = context.services
         self._levels: deque[DelayLevel] = deque()
         self._call: IDelayedCall | None = None
         self._reading: set[Deferred[None]] = set()
         self._stopped = False
+
+    def watch(self, counter: Callable[[str, int, str], QueueSends]) -> None:
+        """Count what is delivered as messages that came in.
+
+        @param counter: the counts of a queue and type of message.
+        """
+        self._counter = counter
 
     def load(self) -> None:
         """I{Blocking.} Read how far each level is; the store is open."""
@@ -350,10 +346,7 @@ class ScheduleService:
                 self._lmqs.spread(draft)
             drafts.append(draft)
         if drafts:
-            self._store.append(drafts)
-            self._appended()
-            if self._group_commit.synchronous:
-                self._group_commit.flush()
+            self._appends.put(drafts)
         failed = self._settle(level, drafts)
         if failed is not None:
             again = failed

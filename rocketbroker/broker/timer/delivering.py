@@ -18,14 +18,14 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.services import Service, Services
+from rocketbroker.broker.context import BrokerContext
+from rocketbroker.broker.services import Service
 from rocketbroker.broker.timer.already_delivered import copy_key
 from rocketbroker.broker.timer.due_slot import DueSlot
 from rocketbroker.broker.timer.outlet import Due, Outlet
 from rocketbroker.broker.timer.pauses import Pauses
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.wheel_clock import WheelClock
-from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.timerwheel.units import NONE
 
 #: How many messages one step delivers, and how many bytes of them: some ms.
@@ -64,13 +64,10 @@ class Delivering:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         clock: WheelClock,
         counts: TimerCounts,
-        wall_ms: Callable[[], int],
-        seconds: Callable[[], float],
         pauses: Pauses,
-        services: Services,
         may_deliver: Callable[[], bool],
     ) -> None:
         """
@@ -83,13 +80,13 @@ class Delivering:
         self.step_messages = MAX_MESSAGES
         self.least_ahead = MIN_AHEAD
         self.ahead_bytes = MAX_AHEAD_BYTES
-        self._store = store
+        self._store = context.store
         self._clock = clock
         self._counts = counts
-        self._wall_ms = wall_ms
-        self._seconds = seconds
+        self._wall_ms = context.wall_ms
+        self._seconds = context.clock.seconds
         self._pauses = pauses
-        self._services = services
+        self._services = context.services
         self._may_deliver = may_deliver
         self._ahead: DueSlot | None = None
 

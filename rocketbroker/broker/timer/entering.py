@@ -18,18 +18,18 @@ from typing import Final, NamedTuple, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.timer_messages import NEVER
-from rocketbroker.broker.services import DELIVER_TIMERS, ENTER_TIMERS, Services
+from rocketbroker.broker.services import DELIVER_TIMERS, ENTER_TIMERS
 from rocketbroker.broker.timer.already_delivered import copy_key
 from rocketbroker.broker.timer.outlet import Due, StoreOutlet
 from rocketbroker.broker.timer.pauses import Pauses
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.timer_records import TimerRecords
 from rocketbroker.broker.timer.wheel_clock import WheelClock
-from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.properties import find
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.timerwheel.timers import MAX_WINDOW, Entry
 from rocketbroker.store.timerwheel.units import topic_hash
 
@@ -82,15 +82,11 @@ class Entering:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         clock: WheelClock,
         counts: TimerCounts,
         outlet: StoreOutlet,
-        options: StoreOptions,
-        wall_ms: Callable[[], int],
-        seconds: Callable[[], float],
         pauses: Pauses,
-        services: Services,
         limit: Callable[[], int],
     ) -> None:
         """
@@ -102,16 +98,17 @@ class Entering:
         self.last_store_ms = 0
         self.last_at = 0.0
         self.copies: set[bytes] = set()
-        self.options = options
+        store = context.store
+        self.options = context.settings.store
         self._store = store
         self._records = TimerRecords(store)
         self._clock = clock
         self._counts = counts
         self._outlet = outlet
-        self._wall_ms = wall_ms
-        self._seconds = seconds
+        self._wall_ms = context.wall_ms
+        self._seconds = context.clock.seconds
         self._pauses = pauses
-        self._services = services
+        self._services = context.services
         self._limit = limit
         self._queue: IQueue | None = None
         self._until = 0

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.own_appends import OwnAppends
 from rocketbroker.broker.messages.escaped import Escaped, timer_message
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.timer_messages import delivered, rolled
@@ -78,20 +78,15 @@ class StoreOutlet:
     def __init__(
         self,
         store: IStore,
+        appends: OwnAppends,
         lmqs: Lmq,
-        group_commit: GroupCommit,
-        appended: Callable[[], None],
     ) -> None:
-        """
-        @param appended: called after each append.
-        """
         self.end = 0
         self.unreadable = 0
         self.refused = 0
         self._store = store
         self._lmqs = lmqs
-        self._group_commit = group_commit
-        self._appended = appended
+        self._appends = appends
         #: Those that the messages of one append go to.
         self._queues: dict[tuple[str, int], IQueue] = {}
 
@@ -122,10 +117,7 @@ class StoreOutlet:
             else:
                 over[number] = self._is_over
         if drafts:
-            self._store.append(drafts)
-            self._appended()
-            if self._group_commit.synchronous:
-                self._group_commit.flush()
+            self._appends.put(drafts)
         end = self.end
         for draft in drafts:
             at = draft.context

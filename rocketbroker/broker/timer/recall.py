@@ -9,13 +9,13 @@ C{docs/facts/transaction-timer-pop.md} B11; C{docs/facts/broker.md} 10.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.appends.append_batcher import AppendBatcher, problem_of
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.timer_messages import (
     TimerMessages,
@@ -42,7 +42,7 @@ from rocketbroker.records.properties import (
     encode,
 )
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import RecallMessageRequestHeader
@@ -59,22 +59,20 @@ class Recall:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         topics: TopicTable,
         batcher: AppendBatcher,
         delay_messages: DelayMessages,
         timer_messages: TimerMessages,
-        settings: BrokerSettings,
-        wall_ms: Callable[[], int],
     ) -> None:
         self.recalled = 0
-        self._store = store
+        self._store = context.store
         self._topics = topics
         self._batcher = batcher
         self._delay_messages = delay_messages
         self._timer_messages = timer_messages
-        self._wall_ms = wall_ms
-        self.configure(settings)
+        self._wall_ms = context.wall_ms
+        self.configure(context.settings)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""

@@ -1,68 +1,52 @@
-# -*- test-case-name: tests.broker.test_broker -*-
-"""All parts that concern messages for later: delay levels, timers, and recall."""
+# -*- test-case-name: tests.broker.timer -*-
+"""The room of messages for later: how they wait, the timer wheel, and recall.
+
+Delay levels have a room of their own (L{rocketbroker.broker.schedule.room}); which of
+the two a message waits in is decided here, by L{DelayMessages}.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import final
 
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.appends.append_batcher import AppendBatcher
-from rocketbroker.broker.appends.group_commit import GroupCommit
-from rocketbroker.broker.appends.send_answers import QueueSends
-from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.appends.room import AppendsRoom
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import DelayMessages
-from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.timer_messages import TimerMessages
-from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
-from rocketbroker.broker.schedule.schedule_service import ScheduleService
-from rocketbroker.broker.services import Services
+from rocketbroker.broker.metadata.room import MetadataRoom
+from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.room import Room
 from rocketbroker.broker.timer.outlet import StoreOutlet
 from rocketbroker.broker.timer.recall import Recall
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.timer_service import TimerService
+from rocketbroker.broker.timer.timer_sync import TimerSync
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.store.interfaces import IStore
+from rocketbroker.remoting.interfaces import IResponderTable
 from rocketbroker.store.timerwheel.timers import Timers
 
 
 @final
-class LaterParts:
-    """The parts.
+class TimerRoom(Room):
+    """The timers of a broker.
 
     @ivar delay_messages: lets messages wait.
-    @ivar schedule: delivers those with a delay level.
-    @ivar timers: delivers those for any time.
+    @ivar service: delivers those for any time.
     @ivar recall: takes such a message back.
+    @ivar sync: of a slave, is where its master's timers are.
     """
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
-        settings: BrokerSettings,
-        delay_offsets: DelayOffsets,
-        timer_counts: JsonTable,
-        topics: TopicTable,
-        batcher: AppendBatcher,
-        group_commit: GroupCommit,
-        appended: Callable[[], None],
-        lmqs: Lmq,
-        counter: Callable[[str, int, str], QueueSends],
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        services: Services,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        registration: RegistrationRoom,
+        appends: AppendsRoom,
     ) -> None:
-        """
-        @param timer_counts: the file timermetrics.
-        @param appended: called after each append.
-        @param counter: the counts of a queue and type of message.
-        """
-        options = settings.store
+        options, store, wall_ms = context.settings.store, context.store, context.wall_ms
         timers = Timers(store.open_files, options)
 
         def slot_size(ms: int) -> int:
@@ -75,44 +59,48 @@ class LaterParts:
         self.delay_messages = DelayMessages(
             options.message_delay_level, self._timer_messages, wall_ms
         )
-        self.timers = TimerService(
-            clock,
-            store,
-            timers,
-            TimerCounts(timer_counts, wall_ms),
-            StoreOutlet(store, lmqs, group_commit, appended),
-            settings,
-            wall_ms,
-            in_thread,
-            services,
-        )
+        counts = TimerCounts(context.tables.file("timermetrics"), wall_ms)
+        outlet = StoreOutlet(store, appends.own, appends.lmqs)
+        self.service = TimerService(context, timers, counts, outlet)
         self.recall = Recall(
-            store,
-            topics,
-            batcher,
+            context,
+            metadata.topics,
+            appends.batcher,
             self.delay_messages,
             self._timer_messages,
-            settings,
-            wall_ms,
         )
-        pending = options.schedule_async_deliver_max_pending_limit
-        self.schedule = ScheduleService(
-            clock,
-            store,
-            delay_offsets,
-            self.delay_messages,
-            lmqs,
-            group_commit,
-            appended,
-            counter if options.enable_schedule_message_stats else None,
-            pending if options.enable_schedule_async_deliver else 1,
-            wall_ms,
-            in_thread,
-            services,
+        self.sync = TimerSync(
+            context.client,
+            registration.registration.masters,
+            context.address,
+            self.service,
+            context.services,
         )
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        self.recall.register(table)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self._timer_messages.configure(settings.store)
-        self.timers.configure(settings)
+        self.service.configure(settings)
         self.recall.configure(settings)
+
+    def load(self) -> None:
+        """I{Blocking.} Read wheel, timer log and counts; the store is open."""
+        self.service.load()
+
+    def start(self) -> None:
+        """Begin to enter and to deliver, or to ask the master."""
+        self.service.start()
+        self.sync.start()
+
+    def stop(self) -> Deferred[None]:
+        """Enter and deliver nothing any more; fires when nobody works for it."""
+        return self.service.stop()
+
+    def save(self) -> Deferred[None]:
+        """Write the counts if they changed; fires when that is done."""
+        self.service.counts.save()
+        return self.service.counts.saved()

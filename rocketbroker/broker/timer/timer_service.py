@@ -17,16 +17,15 @@ C{docs/facts/transaction-timer-pop.md} B4 to B10.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, DeferredLock, succeed
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import (
     COUNT_TIMERS,
@@ -49,7 +48,7 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import StoreError
 from rocketbroker.files.reasons import reason
 from rocketbroker.records.names import TIMER_TOPIC
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.store.timerwheel.timers import Flush, Timers
@@ -83,20 +82,17 @@ class TimerService:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
+        context: BrokerContext,
         timers: Timers,
         counts: TimerCounts,
         outlet: StoreOutlet,
-        settings: BrokerSettings,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        services: Services,
     ) -> None:
         """
         @param timers: not loaded yet.
         @param outlet: takes what is due, of a master.
         """
+        clock, store, settings = context.clock, context.store, context.settings
+        wall_ms = context.wall_ms
         self.timers = timers
         self.counts = counts
         self.outlet = outlet
@@ -104,28 +100,12 @@ class TimerService:
         self.flushes = 0
         self.flush_failures = 0
         self.clock = WheelClock(timers, store, wall_ms)
-        self._pauses = Pauses(clock, in_thread)
+        self._pauses = Pauses(clock, context.in_thread)
         self.entering = Entering(
-            store,
-            self.clock,
-            counts,
-            outlet,
-            settings.store,
-            wall_ms,
-            clock.seconds,
-            self._pauses,
-            services,
-            self._limit,
+            context, self.clock, counts, outlet, self._pauses, self._limit
         )
         self.delivering = Delivering(
-            store,
-            self.clock,
-            counts,
-            wall_ms,
-            clock.seconds,
-            self._pauses,
-            services,
-            self.entering.may_deliver,
+            context, self.clock, counts, self._pauses, self.entering.may_deliver
         )
         self.recount = Recount(
             self.clock,
@@ -138,8 +118,8 @@ class TimerService:
         self._reactor = clock
         self._store = store
         self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._services = services
+        self._in_thread: InThread = context.in_thread
+        self._services: Services = context.services
         self._disappear = settings.store.disappear_time_after_start / 1000
         self._checkpoint = Checkpoint()
         self._lock = DeferredLock()

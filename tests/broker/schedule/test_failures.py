@@ -19,7 +19,7 @@ from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.store.interfaces import CREATE_MAPPED_FILE_FAILED, Draft
 from rocketbroker.store.shared_positions import MIN
 from rocketbroker.testing.threads import Threads
-from tests.broker.delays import SEND, DelayingCase
+from tests.broker.delays import SEND, DelayingCase, Refusing
 from tests.broker.rig import HOST, UNIQUE, Rig, send_ext
 
 #: An LMQ.
@@ -167,7 +167,8 @@ class FailureTests(DelayingCase):
             self.send(1, body)
         self.rig.clock.advance(0)
         self.rig.close()
-        rig = Rig({**lmqs, "maxLmqConsumeQueueNum": "0"}, disk=self.rig.disk)
+        few = {**lmqs, "maxLmqConsumeQueueNum": "0"}
+        rig = Rig(few, disk=self.rig.disk, wrap=Refusing)
         rig.start_ms += 2000
         with capturedLogs() as events:
             self.at_work(rig)

@@ -10,6 +10,7 @@ from rocketbroker.broker.services import DELIVERY_SECONDS
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
+from tests.broker.delays import Refusing
 from tests.broker.rig import WALL_MS, Rig, send_ext
 
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -31,7 +32,7 @@ class TimerCase(SynchronousTestCase):
         **settings: str,
     ) -> Rig:
         """A data path with those settings, at work."""
-        rig = Rig(settings, threads, disk, start_ms)
+        rig = Rig(settings, threads, disk, start_ms, wrap=Refusing)
         self.rig = rig
         self.addCleanup(rig.close)
         if disk is None:

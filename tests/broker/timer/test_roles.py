@@ -28,7 +28,7 @@ class SlaveTests(SynchronousTestCase):
         settings = {"brokerRole": "SLAVE", "brokerId": "1"}
         self.rig = Rig(settings, client=self.caller)
         self.addCleanup(self.rig.close)
-        self.sync = self.rig.broker.timer_sync
+        self.sync = self.rig.broker.timer.sync
         self.timers = self.rig.broker.timers
         self.rig.broker.registration.masters.say(Master("m:2", "m:1"))
         self.caller.take()

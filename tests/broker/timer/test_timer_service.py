@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from typing import Any, cast
+from typing import Any
 
 import attrs
 from twisted.logger import capturedLogs
@@ -13,7 +13,7 @@ from rocketbroker.errors import SystemFailure
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.store.interfaces import MESSAGE_ILLEGAL, SERVICE_NOT_AVAILABLE
 from rocketbroker.wire.fastjson import loads
-from tests.broker.delays import Refusing
+from tests.broker.delays import refusing
 from tests.broker.rig import WALL_MS, Rig, send_ext
 from tests.broker.timer.case import TimerCase
 
@@ -92,8 +92,7 @@ class DeliveryTests(TimerCase):
     def test_refused(self) -> None:
         """What the store does not take is brought again, and nothing of a later time
         overtakes it; what it will never take is passed over."""
-        store = Refusing(self.rig.store)
-        self.timers.outlet._store = cast(Any, store)
+        store = refusing(self.rig)
         for number in range(300):
             self.send(2, b"%d" % number)
         self.send(3, b"next")
@@ -337,8 +336,7 @@ class RestartTests(TimerCase):
         """What a slot has delivered when the process dies is not delivered again."""
         for count in (1, 128, 300):
             self.begin()
-            store = Refusing(self.rig.store)
-            self.timers.outlet._store = cast(Any, store)
+            store = refusing(self.rig)
             bodies = [b"%d" % number for number in range(1000)]
             for body in bodies:
                 self.send(2, body)

@@ -1,0 +1,66 @@
+# -*- test-case-name: tests.broker.schedule -*-
+"""The room of the delay levels."""
+
+from __future__ import annotations
+
+from typing import final
+
+from twisted.internet.defer import Deferred
+
+from rocketbroker.broker.appends.room import AppendsRoom
+from rocketbroker.broker.context import BrokerContext
+from rocketbroker.broker.room import Room
+from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
+from rocketbroker.broker.schedule.schedule_service import ScheduleService
+from rocketbroker.broker.services import SAVE_DELAYS, Services
+from rocketbroker.broker.timer.room import TimerRoom
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.interfaces import IResponderTable
+
+
+@final
+class ScheduleRoom(Room):
+    """The delay levels of a broker.
+
+    @ivar offsets: how far each level is.
+    @ivar service: delivers messages whose delay is over.
+    """
+
+    def __init__(
+        self, context: BrokerContext, appends: AppendsRoom, timer: TimerRoom
+    ) -> None:
+        self._services: Services = context.services
+        self.offsets = DelayOffsets(
+            context.tables.file("delayOffset.json"),
+            context.settings.broker.delay_offset_update_version_step,
+            context.wall_ms,
+        )
+        self.service = ScheduleService(
+            context, self.offsets, timer.delay_messages, appends.own, appends.lmqs
+        )
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        self.offsets.register(table)
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self.offsets.configure(settings)
+
+    def load(self) -> None:
+        """I{Blocking.} Read how far each level is; the store is open."""
+        self.service.load()
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self.service.start()
+        self._services.begin(SAVE_DELAYS, self.service.save)
+
+    def stop(self) -> Deferred[None]:
+        """Deliver nothing any more; fires when no thread reads for it."""
+        return self.service.stop()
+
+    def save(self) -> Deferred[None]:
+        """Write how far each level is; fires when that is done."""
+        self.service.save()
+        return self.service.saved()
