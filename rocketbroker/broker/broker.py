@@ -35,7 +35,6 @@ from rocketbroker.broker.services import (
     DISPATCH_BEHIND,
     HELD_PULLS,
     SAMPLES,
-    SAVE_COUNTERS,
     SAVE_TABLES,
     SLOW_GROUPS,
     STATISTICS,
@@ -218,13 +217,11 @@ class Broker(Parts):
         for room in self.rooms:
             room.start()
         self.services.begin(HELD_PULLS, self.long_polling.check)
-        self.transactions.start()
         self.pop.start()
         self.metadata_sync.start()
         self._follow()
         begin = self.services.begin
         begin(SAVE_TABLES, self._save)
-        begin(SAVE_COUNTERS, self.transactions.counts.save)
         begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
         begin(SLOW_GROUPS, self.slow_groups.look)
         begin(WATERMARKS, self.watermarks.look)
@@ -372,10 +369,9 @@ class Broker(Parts):
     def _save(self) -> Deferred[list[None]]:
         """Write the tables that changed since their last write; fires when done."""
         self.broadcasts.look()
-        self.transactions.save()
         self.pop.save()
-        saved = [room.save() for room in self.rooms]
-        saved.append(self.transactions.counts.saved())
+        # What others put into the table of offsets is written with it.
+        saved = [room.save() for room in reversed(self.rooms)]
         saved.append(self.pop.saved())
         return gatherResults(saved)
 

@@ -34,7 +34,7 @@ from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
 from rocketbroker.broker.storage.room import StorageRoom
 from rocketbroker.broker.timer.room import TimerRoom
-from rocketbroker.broker.transaction.service import Transactions
+from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.wire.codes import RequestCode
@@ -66,6 +66,9 @@ class Parts:
         self.storage = StorageRoom(context, self.appends, self.replicas)
         self.timer = TimerRoom(context, self.metadata, self.names, self.appends)
         self.delays = ScheduleRoom(context, self.appends, self.timer)
+        self.transactions = TransactionRoom(
+            context, self.metadata, self.clients, self.appends, self.timer
+        )
         self.rooms: tuple[Room, ...] = (
             self.metadata,
             self.names,
@@ -75,6 +78,7 @@ class Parts:
             self.storage,
             self.timer,
             self.delays,
+            self.transactions,
         )
         self._name_parts()
         self._make_data_path()
@@ -120,7 +124,6 @@ class Parts:
             self.sending,
             self.send_back,
             self.replies,
-            self.transactions,
             self.pull_checks,
             self.broadcasts,
             self.cold_flow,
@@ -152,30 +155,10 @@ class Parts:
     def _make_services(self) -> None:
         """The parts that take messages."""
         env, settings = self.context, self.settings
-        clock, store, in_thread = env.clock, env.store, env.in_thread
+        store, in_thread = env.store, env.in_thread
         lmqs = self._lmqs
         delay_messages = self.timer.delay_messages
         host = env.host
-        self.transactions = Transactions(
-            clock,
-            store,
-            settings.broker,
-            settings.store,
-            self.context.tables.file("transactionMetrics"),
-            self.offsets,
-            self.topics,
-            self.producers,
-            delay_messages,
-            lmqs,
-            self.batcher,
-            self.group_commit,
-            self.scheduler,
-            host,
-            env.wall_ms,
-            in_thread,
-            self._waiting(RequestCode.END_TRANSACTION).before_threads(in_thread),
-            self.services,
-        )
         self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
         waiting = self._waiting(RequestCode.CONSUMER_SEND_MSG_BACK)
         self.sending = Sending(
@@ -321,8 +304,6 @@ class Parts:
             self.sending,
             self.replies,
             self.send_back,
-            self.transactions.ends,
-            self.transactions.resuming,
             self.diagnosis,
             self.cold_flow,
             self.services,

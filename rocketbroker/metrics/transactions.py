@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocketbroker.broker.transaction.counters import LATENCY_BOUNDS
-from rocketbroker.broker.transaction.service import Transactions
+from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
 
 
 def add_transactions(
-    samples: Samples, transactions: Transactions, existing: Existing
+    samples: Samples, transactions: TransactionRoom, existing: Existing
 ) -> Iterator[None]:
     """Add the families of transactions."""
     half = samples.gauges("rocketmq_half_messages", "transactions that are open")
@@ -44,7 +44,7 @@ def add_transactions(
     add_checks(samples, transactions)
 
 
-def add_checks(samples: Samples, transactions: Transactions) -> None:
+def add_checks(samples: Samples, transactions: TransactionRoom) -> None:
     """Add what became of half messages that were not ended."""
     checks = transactions.checks
     for name, words, value in (

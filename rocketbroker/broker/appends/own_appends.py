@@ -7,8 +7,9 @@ the append is I{announced}, so that it is dispatched soon and slaves get it, and
 SYNC_FLUSH it is I{flushed}. Nobody waits for that: each of them keeps an offset that
 does not pass what the disk does not have yet, and the flush only lets it move on.
 
-Two kinds of caller do more than that between append and announcement, by the two halves
-of L{OwnAppends.put}: transactions write marks behind their messages, in the same turn.
+Transactions take the steps of L{OwnAppends.put} one by one: between append and
+announcement they write marks behind their messages, in the same turn; marks alone are
+not flushed.
 """
 
 from __future__ import annotations
@@ -44,20 +45,24 @@ class OwnAppends:
     def put(self, drafts: list[Draft]) -> None:
         """Append, announce and flush; the drafts say what became of each."""
         self._store.append(drafts)
-        self.announce()
+        self._announce()
+        self.flush()
 
     def append(self, drafts: list[Draft]) -> None:
         """Append only; L{announce} follows in this turn."""
         self._store.append(drafts)
 
     def announce(self) -> None:
-        """Something was appended: tell of it, and flush it with SYNC_FLUSH."""
+        """Something was appended: have it dispatched and sent to slaves."""
         self._announce()
+
+    def flush(self) -> None:
+        """Flush what was appended, if senders wait for the disk."""
         if self._group_commit.synchronous:
             self._group_commit.flush()
 
     def announce_for(self, drafts: list[Draft], copies: int) -> Deferred[None] | None:
-        """The same for a client that asked for it, and may want to wait.
+        """Announce what a client asked for; flush it as that client wants.
 
         @param drafts: the first one says whether it does.
         @param copies: how many there have to be.

@@ -28,17 +28,17 @@ C{docs/facts/transaction-timer-pop.md} A6, A7; C{docs/facts/broker.md} 17.4.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, TypeVar, final
 
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.own_appends import OwnAppends
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.transaction_messages import (
     Over,
     discarded,
@@ -53,8 +53,7 @@ from rocketbroker.broker.services import CHECKS, MARKS, Services
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.end_transaction import immunity_ms
 from rocketbroker.broker.transaction.op_queue import OpQueue
-from rocketbroker.broker.transaction.open_transactions import OpenTransactions
-from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.records.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.records.properties import (
     CHECK_IMMUNITY_SECONDS,
@@ -69,7 +68,6 @@ from rocketbroker.store.interfaces import (
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     Draft,
-    IStore,
 )
 
 T = TypeVar("T")
@@ -120,62 +118,45 @@ class CheckBack:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
-        state: OpenTransactions,
+        context: BrokerContext,
         marks: OpQueue,
         counts: TransactionCounters,
         offsets: OffsetTable,
         topics: TopicTable,
         producers: ProducerRegistry,
-        group_commit: GroupCommit,
-        appended: Callable[[], None],
-        dispatch: Callable[[], None],
-        options: BrokerOptions,
-        reserved_ms: int,
-        store_host: bytes,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        services: Services,
+        appends: OwnAppends,
     ) -> None:
-        """
-        @param appended: called after each append.
-        @param dispatch: enters what was appended into the queues, now.
-        @param reserved_ms: how long the log is kept.
-        @param store_host: where this broker is reached, as records have it.
-        """
         self.asked = 0
         self.unasked = 0
         self.discarded = 0
         self.unreadable = 0
         self.failures = 0
-        self._clock = clock
-        self._store = store
-        self._state = state
+        self._clock = context.clock
+        self._store = context.store
+        self._state = marks.state
         self._marks = marks
         self._counts = counts
         self._offsets = offsets
         self._topics = topics
         self._producers = producers
-        self._group_commit = group_commit
-        self._appended = appended
-        self._dispatch = dispatch
-        self._options = options
-        self._reserved_ms = reserved_ms
-        self._store_host = store_host
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._services = services
+        self._appends = appends
+        self._store_host = context.host
+        self._wall_ms = context.wall_ms
+        self._in_thread: InThread = context.in_thread
+        self._services: Services = context.services
         self._turn = 0
         self._unread: dict[int, int] = {}
         self._progress: deque[tuple[int, int, int]] = deque()
         self._reached = (NONE, NONE)
         self._round: Deferred[None] = succeed(None)
         self._stopped = False
+        self.configure(context.settings)
 
-    def configure(self, options: BrokerOptions, reserved_ms: int) -> None:
+    def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
-        self._options, self._reserved_ms = options, reserved_ms
+        self._options = settings.broker
+        #: How long the log is kept.
+        self._reserved_ms = settings.store.file_reserved_time * 3_600_000
 
     # Start and stop.
 
@@ -261,7 +242,7 @@ class CheckBack:
 
     def _mark(self, over: list[Over]) -> None:
         if self._marks.write(over):
-            self._appended()
+            self._appends.announce()
 
     def save(self) -> None:
         """Put into the table of offsets how far the checks are, as far as the disk has
@@ -293,7 +274,7 @@ class CheckBack:
 
     async def _run(self) -> None:
         end_of_time = self._clock.seconds() + ROUND_SECONDS
-        self._dispatch()
+        self._appends.dispatch()
         # What this round stores anew is left to the next. Unlike a time of day, which
         # RocketMQ compares here, the end of the queue is never set back.
         end = self._store.queue(HALF_TOPIC, 0).max_offset
@@ -376,7 +357,7 @@ class CheckBack:
             drafts.append((what, draft))
         if not drafts and not marked:
             return over
-        store.append([draft for _, draft in drafts])
+        self._appends.append([draft for _, draft in drafts])
         for what, draft in drafts:
             copied = draft.context
             assert isinstance(copied, StoredMessage)
@@ -387,9 +368,8 @@ class CheckBack:
                 continue
             marked += self._settle(what, copied, draft)
         self._marks.write(marked)
-        self._appended()
-        if self._group_commit.synchronous:
-            self._group_commit.flush()
+        self._appends.announce()
+        self._appends.flush()
         return over
 
     def _older(self, found: Sequence[Found]) -> list[Over]:

@@ -18,7 +18,6 @@ C{docs/facts/transaction-timer-pop.md} A4, A5; C{docs/facts/broker.md} 17.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
@@ -29,8 +28,8 @@ from rocketbroker.broker.appends.ack_rule import (
     NOT_ENOUGH,
 )
 from rocketbroker.broker.appends.append_batcher import AppendBatcher, problem_of
-from rocketbroker.broker.appends.group_commit import GroupCommit
-from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.appends.own_appends import OwnAppends
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.transaction_messages import (
@@ -44,9 +43,7 @@ from rocketbroker.broker.transaction.open_transactions import (
     DISCARDED,
     OPEN,
     OVER,
-    OpenTransactions,
 )
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     IllegalOperation,
@@ -62,7 +59,7 @@ from rocketbroker.records.properties import (
 )
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import (
@@ -94,41 +91,31 @@ class EndTransaction:
 
     def __init__(
         self,
-        store: IStore,
-        state: OpenTransactions,
+        context: BrokerContext,
         marks: OpQueue,
         counts: TransactionCounters,
         delay_messages: DelayMessages,
         lmqs: Lmq,
         batcher: AppendBatcher,
-        group_commit: GroupCommit,
-        appended: Callable[[], None],
-        options: BrokerOptions,
-        max_bytes: int,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
+        appends: OwnAppends,
     ) -> None:
-        """
-        @param appended: called after each append.
-        @param max_bytes: maxMessageSize, for remarks.
-        """
-        self._store = store
-        self._state = state
+        waiting = context.waiting.family(RequestCode.END_TRANSACTION)
+        self._store = context.store
+        self._state = marks.state
         self._marks = marks
         self._counts = counts
         self._delay_messages = delay_messages
         self._lmqs = lmqs
         self._batcher = batcher
-        self._group_commit = group_commit
-        self._appended = appended
-        self._options = options
-        self._max_bytes = max_bytes
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
+        self._appends = appends
+        self._wall_ms = context.wall_ms
+        self._in_thread = waiting.before_threads(context.in_thread)
+        self.configure(context.settings)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self._options = settings.broker
+        #: For remarks.
         self._max_bytes = settings.store.max_message_size
 
     def register(self, table: IResponderTable) -> None:
@@ -190,7 +177,7 @@ class EndTransaction:
             if copies == NOT_ENOUGH:
                 draft.status = IN_SYNC_REPLICAS_NOT_ENOUGH
             else:
-                self._store.append([draft])
+                self._appends.append([draft])
             if draft.status != PUT_OK:
                 raise problem_of(draft, self._store, self._max_bytes)
             drafts.append(draft)
@@ -203,8 +190,11 @@ class EndTransaction:
             self._wall_ms() - half.born_ms,
             outcome == OPEN,
         )
-        self._appended()
-        return self._answer(drafts, copies)
+        # A rollback needs no copies: what is lost of it is checked back. A disk that
+        # takes longer than the client waits has the message all the same, and so has
+        # this broker if its slaves do.
+        kept = self._appends.announce_for(drafts, copies)
+        return Command(0) if kept is None else kept.addCallback(_answer_well)
 
     def _check(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
         """Refuse what does not fit the half message.
@@ -228,29 +218,6 @@ class EndTransaction:
         if half.position != header.commit_log_offset:
             raise SystemFailure("The commit log offset wrong")
 
-    def _answer(
-        self, drafts: list[Draft], copies: int
-    ) -> Deferred[Command | None] | Command:
-        """Success, once the drafts are as safe as their sender wants them.
 
-        @param copies: how many there have to be. A rollback needs none: what is lost of
-            it is checked back.
-        """
-        group_commit = self._group_commit
-        if not drafts or not (group_commit.synchronous or copies > 1):
-            return Command(0)
-        if not drafts[0].wait:
-            group_commit.flush()
-            return Command(0)
-        done: Deferred[Command | None] = Deferred()
-        # A disk that takes longer than the client waits has the message all the same,
-        # and so has this broker if its slaves do.
-        settle = partial(_answer_well, done)
-        group_commit.admit(drafts, settle, copies)
-        return done
-
-
-def _answer_well(
-    done: Deferred[Command | None], _drafts: list[Draft], _code: int
-) -> None:
-    done.callback(Command(0))
+def _answer_well(_: None) -> Command:
+    return Command(0)

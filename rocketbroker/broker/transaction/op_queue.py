@@ -15,9 +15,9 @@ A mark that cannot be written waits in memory, where it counts already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, final
 
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.transaction_messages import (
     Over,
     is_lost,
@@ -27,7 +27,7 @@ from rocketbroker.broker.messages.transaction_messages import (
 from rocketbroker.broker.transaction.open_transactions import OpenTransactions
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
-from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.store.interfaces import PUT_OK, Draft
 
 #: How many marks may wait for a disk that is full; no transaction is ended beyond it.
 MAX_WAITING: Final = 20_000
@@ -43,27 +43,22 @@ Block = tuple[int, list[int]]
 class OpQueue:
     """The op queue.
 
+    @ivar state: which transactions are open; what is written is marked there.
     @ivar read_offset: from where it has not been read.
     @ivar waiting: marks that are to be written.
     @ivar failures: how many could not be written at once.
     @ivar doubted: how many did not count, as what they name was lost.
     """
 
-    def __init__(
-        self,
-        store: IStore,
-        state: OpenTransactions,
-        store_host: bytes,
-        wall_ms: Callable[[], int],
-    ) -> None:
+    def __init__(self, context: BrokerContext, state: OpenTransactions) -> None:
         self.read_offset = 0
         self.waiting: list[Over] = []
         self.failures = 0
         self.doubted = 0
-        self._store = store
-        self._state = state
-        self._host = store_host
-        self._wall_ms = wall_ms
+        self.state = state
+        self._store = context.store
+        self._host = context.host
+        self._wall_ms = context.wall_ms
 
     def is_full(self) -> bool:
         """Whether too many marks wait."""
@@ -75,7 +70,7 @@ class OpQueue:
         @return: the marks that are stored.
         """
         for offset, _ in over:
-            self._state.mark(offset)
+            self.state.mark(offset)
         over = self.waiting + over
         if not over:
             return []
@@ -125,9 +120,9 @@ class OpQueue:
         """Remember what was read."""
         end, marked = block
         half_end = self._store.queue(HALF_TOPIC, 0).next_offset
-        self._state.read_marks(self.read_offset, marked, half_end)
+        self.state.read_marks(self.read_offset, marked, half_end)
         self.read_offset = end
 
     def needed_offset(self) -> int:
         """From where the op queue has to be read after a restart."""
-        return self._state.op_offset(self.read_offset)
+        return self.state.op_offset(self.read_offset)

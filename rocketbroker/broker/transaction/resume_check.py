@@ -15,14 +15,14 @@ C{docs/facts/admin.md} 2.3; C{docs/facts/transaction-timer-pop.md} A7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.own_appends import OwnAppends
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.transaction_messages import (
     half_at,
     parsed_offset,
@@ -35,7 +35,6 @@ from rocketbroker.broker.transaction.open_transactions import (
     DISCARDED,
     OPEN,
     OVER,
-    OpenTransactions,
 )
 from rocketbroker.errors import SystemBusy, SystemFailure
 from rocketbroker.records.ids import parse_offset_id
@@ -45,7 +44,7 @@ from rocketbroker.records.properties import PREPARED_QUEUE_OFFSET, REAL_TOPIC
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.store.append_lock import LOCK_BUSY
-from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, PUT_OK, IStore
+from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, PUT_OK
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.admin import ResumeCheckHalfMessageRequestHeader
@@ -62,24 +61,17 @@ class ResumeCheck:
 
     def __init__(
         self,
-        store: IStore,
-        state: OpenTransactions,
+        context: BrokerContext,
         marks: OpQueue,
         counts: TransactionCounters,
-        group_commit: GroupCommit,
-        appended: Callable[[], None],
-        in_thread: InThread,
+        appends: OwnAppends,
     ) -> None:
-        """
-        @param appended: called after each append.
-        """
-        self._store = store
-        self._state = state
+        self._store = context.store
+        self._state = marks.state
         self._marks = marks
         self._counts = counts
-        self._group_commit = group_commit
-        self._appended = appended
-        self._in_thread = in_thread
+        self._appends = appends
+        self._in_thread: InThread = context.in_thread
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
@@ -118,7 +110,7 @@ class ResumeCheck:
             if root is not None:
                 self._check(self._state.outcome_of(root, root), (OVER, DISCARDED))
             draft = resumed(half, queue)
-        self._store.append([draft])
+        self._appends.append([draft])
         if draft.status == OS_PAGE_CACHE_BUSY:
             raise SystemBusy(LOCK_BUSY)
         if draft.status != PUT_OK:
@@ -137,9 +129,8 @@ class ResumeCheck:
             topic=topic,
             offset=draft.queue_offset,
         )
-        self._appended()
-        if self._group_commit.synchronous:
-            self._group_commit.flush()
+        self._appends.announce()
+        self._appends.flush()
         return Command(0)
 
     def _root(self, half: StoredMessage) -> int | None:

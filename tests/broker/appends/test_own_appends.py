@@ -58,8 +58,8 @@ class OwnAppendsTests(SynchronousTestCase):
         self.own.put([self.draft()])
         self.assertTrue(self.flushed())
 
-    def test_appendTellsNobodyBeforeAnnounce(self) -> None:
-        """The two halves: first all appends of a turn, then one announcement."""
+    def test_stepsOneByOne(self) -> None:
+        """First all appends of a turn, then one announcement, then one flush."""
         self.begin("SYNC_FLUSH")
         self.own.append([self.draft()])
         self.own.append([self.draft()])
@@ -67,6 +67,8 @@ class OwnAppendsTests(SynchronousTestCase):
         self.assertEqual(self.announced, 0)
         self.own.announce()
         self.assertEqual(self.announced, 1)
+        self.assertFalse(self.flushed())
+        self.own.flush()
         self.assertTrue(self.flushed())
 
     def test_clientWaitsForTheDisk(self) -> None:

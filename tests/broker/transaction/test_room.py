@@ -1,4 +1,4 @@
-"""Tests of L{rocketbroker.broker.transaction.service}: whole lives of transactions."""
+"""Tests of L{rocketbroker.broker.transaction.room}: whole lives of transactions."""
 
 from __future__ import annotations
 
