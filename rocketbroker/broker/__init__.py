@@ -22,12 +22,12 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.replicas}: masters, slaves, and what waits for copies.
   - L{rocketbroker.broker.appends}: what is appended, and waits for disk and copies.
   - L{rocketbroker.broker.storage}: steps of the store, and when they run.
-  - L{rocketbroker.broker.send}: sends, replies, messages that come back.
-  - L{rocketbroker.broker.pull}: pulls, and pulls that wait.
-  - L{rocketbroker.broker.statictopics}: logical queues that move between brokers.
   - L{rocketbroker.broker.timer}: messages for any time.
   - L{rocketbroker.broker.schedule}: messages that wait for a delay level.
   - L{rocketbroker.broker.transaction}: half messages, their ends, check-backs.
+  - L{rocketbroker.broker.send}: sends, replies, messages that come back.
+  - L{rocketbroker.broker.pull}: pulls, and pulls that wait.
+  - L{rocketbroker.broker.statictopics}: logical queues that move between brokers.
   - L{rocketbroker.broker.diagnostics}: problems of groups.
   - L{rocketbroker.broker.pop}: each message to one member of a group.
   - L{rocketbroker.broker.admin}: administrators' requests.

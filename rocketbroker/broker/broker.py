@@ -31,12 +31,9 @@ from rocketbroker.broker.roles import Role
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import (
     CLEAN_MAPPINGS,
-    DIAGNOSIS,
     DISPATCH_BEHIND,
-    HELD_PULLS,
     SAMPLES,
     SAVE_TABLES,
-    SLOW_GROUPS,
     STATISTICS,
     WATERMARKS,
 )
@@ -102,7 +99,8 @@ class Broker(Parts):
         for part in (*self.responders(), *group, *administrators):
             part.register(self.main)
             part.register(self.vip)
-        self.pulling.register(self.main)
+        for room in self.rooms:
+            room.register_pulls(self.main)
         self.pop.register_main(self.main)
         self.mapped_requests = self._make_mapped_requests(env)
         self._limit_waits(settings)
@@ -216,14 +214,11 @@ class Broker(Parts):
         """
         for room in self.rooms:
             room.start()
-        self.services.begin(HELD_PULLS, self.long_polling.check)
         self.pop.start()
         self.metadata_sync.start()
         self._follow()
         begin = self.services.begin
         begin(SAVE_TABLES, self._save)
-        begin(DIAGNOSIS, partial(self._in_slices, self.diagnosis.look))
-        begin(SLOW_GROUPS, self.slow_groups.look)
         begin(WATERMARKS, self.watermarks.look)
         begin(DISPATCH_BEHIND, self.watermarks.look_behind)
         begin(SAMPLES, self.statistics.look)
@@ -368,7 +363,6 @@ class Broker(Parts):
 
     def _save(self) -> Deferred[list[None]]:
         """Write the tables that changed since their last write; fires when done."""
-        self.broadcasts.look()
         self.pop.save()
         # What others put into the table of offsets is written with it.
         saved = [room.save() for room in reversed(self.rooms)]

@@ -11,23 +11,15 @@ from __future__ import annotations
 from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.diagnostics.group_diagnosis import GroupDiagnosis
+from rocketbroker.broker.diagnostics.room import DiagnosticsRoom
 from rocketbroker.broker.metadata.room import MetadataRoom
-from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
-from rocketbroker.broker.pull.cold_flow import ColdFlow
-from rocketbroker.broker.pull.long_polling import LongPolling
-from rocketbroker.broker.pull.pull import Pulling
-from rocketbroker.broker.pull.pull_checks import PullChecks
-from rocketbroker.broker.pull.slow_groups import SlowGroups
+from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.room import Responder, Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.room import ScheduleRoom
-from rocketbroker.broker.send.dead_letters import DeadLetters
-from rocketbroker.broker.send.reply import Replies
-from rocketbroker.broker.send.send import Sending
-from rocketbroker.broker.send.send_back import SendBack
+from rocketbroker.broker.send.room import SendRoom
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
@@ -35,9 +27,7 @@ from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_familie
 from rocketbroker.broker.storage.room import StorageRoom
 from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.broker.transaction.room import TransactionRoom
-from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.wire.codes import RequestCode
 
 
 class Parts:
@@ -69,6 +59,20 @@ class Parts:
         self.transactions = TransactionRoom(
             context, self.metadata, self.clients, self.appends, self.timer
         )
+        self.send = SendRoom(
+            context,
+            self.metadata,
+            self.clients,
+            self.appends,
+            self.delays,
+            self.transactions,
+        )
+        self.pull = PullRoom(
+            context, self.metadata, self.clients, self.storage, self.running
+        )
+        self.diagnostics = DiagnosticsRoom(
+            context, self.metadata, self.clients, self.names, self.pull
+        )
         self.rooms: tuple[Room, ...] = (
             self.metadata,
             self.names,
@@ -79,10 +83,11 @@ class Parts:
             self.timer,
             self.delays,
             self.transactions,
+            self.send,
+            self.pull,
+            self.diagnostics,
         )
         self._name_parts()
-        self._make_data_path()
-        self._make_replies()
         self._make_statistics()
         self.running.subscribe(self._configure)
 
@@ -107,6 +112,13 @@ class Parts:
         self.log_subscribers = self.storage.log_subscribers
         self.timers, self.schedule = self.timer.service, self.delays.service
         self.delay_offsets = self.delays.offsets
+        self.dead_letters, self.sending = self.send.dead_letters, self.send.sending
+        self.send_back = self.send.send_back
+        self.pull_checks, self.pulling = self.pull.checks, self.pull.pulling
+        self.long_polling = self.pull.long_polling
+        self.broadcasts, self.cold_flow = self.pull.broadcasts, self.pull.cold_flow
+        self.slow_groups = self.pull.slow_groups
+        self.diagnosis = self.diagnostics.diagnosis
 
     @property
     def settings(self) -> BrokerSettings:
@@ -120,146 +132,9 @@ class Parts:
             self.context.services,
             self.context.waiting,
             *self.rooms,
-            self.long_polling,
-            self.sending,
-            self.send_back,
-            self.replies,
-            self.pull_checks,
-            self.broadcasts,
-            self.cold_flow,
-            self.pulling,
-            self.slow_groups,
         )
         for part in obeying:
             part.configure(settings)
-
-    def _waiting(self, code: RequestCode) -> WaitingRequests:
-        return self.context.waiting.family(code)
-
-    def _make_data_path(self) -> None:
-        """Messages in and out."""
-        env, settings = self.context, self.settings
-        clock, store = env.clock, env.store
-        self.long_polling = LongPolling(clock, store, settings.broker, env.turns)
-        self.scheduler.watch(self.long_polling.wake)
-        self.diagnosis = GroupDiagnosis(
-            self.consumers,
-            self.topics,
-            self.groups,
-            self.routes,
-            clock.seconds,
-            env.wall_ms,
-        )
-        self._make_services()
-
-    def _make_services(self) -> None:
-        """The parts that take messages."""
-        env, settings = self.context, self.settings
-        store, in_thread = env.store, env.in_thread
-        lmqs = self._lmqs
-        delay_messages = self.timer.delay_messages
-        host = env.host
-        self.dead_letters = DeadLetters(self.topics, self.groups, self.locks.is_locked)
-        waiting = self._waiting(RequestCode.CONSUMER_SEND_MSG_BACK)
-        self.sending = Sending(
-            store,
-            self.topics,
-            self.groups,
-            self.batcher,
-            self.dead_letters,
-            delay_messages,
-            lmqs,
-            settings.broker,
-            settings.store.max_message_size,
-            host,
-            env.unique_keys,
-            self.transactions.counts.prepared,
-            waiting.before_slices(env.slices),
-            self.context.long_requests,
-            env.turns,
-            env.wall_ms,
-        )
-        if settings.store.enable_schedule_message_stats:
-            self.schedule.watch(self.sending.counter)
-        self.send_back = SendBack(
-            store,
-            self.topics,
-            self.groups,
-            self.batcher,
-            delay_messages,
-            lmqs,
-            self.dead_letters,
-            settings.broker,
-            waiting,
-            in_thread,
-        )
-        self._make_pulling()
-
-    def _make_pulling(self) -> None:
-        """The parts that hand messages out."""
-        env, options, store = self.context, self.settings.broker, self.store
-        self.pull_checks = PullChecks(
-            store,
-            self.topics,
-            self.groups,
-            self.consumers,
-            self.filters,
-            self.diagnosis.refusals,
-            options,
-        )
-        self.broadcasts = BroadcastOffsets(
-            store,
-            self.topics,
-            self.consumers,
-            self.offsets,
-            options,
-            env.clock.seconds,
-        )
-        self.cold_flow = ColdFlow(
-            self.settings,
-            self.consumers,
-            env.clock.seconds,
-            env.wall_ms,
-            self.running.change,
-        )
-        self.pulling = Pulling(
-            store,
-            self.pull_checks,
-            self.offsets,
-            self.broadcasts,
-            self.long_polling,
-            self.cold_flow,
-            options,
-            self.settings.store,
-            self.scheduler.dispatch,
-            self._waiting(RequestCode.PULL_MESSAGE).before_threads(env.in_thread),
-            env.clock.seconds,
-        )
-        self.slow_groups = SlowGroups(
-            store,
-            self.offsets,
-            self.groups,
-            self.settings,
-            env.slices,
-            env.in_thread,
-        )
-
-    def _make_replies(self) -> None:
-        """Replies, from the client that answers to the one that asked."""
-        env, settings = self.context, self.settings
-        self.replies = Replies(
-            self.store,
-            self.topics,
-            self.groups,
-            self.producers,
-            self.batcher,
-            self._lmqs,
-            self.sending.counter,
-            settings.broker,
-            settings.store.max_message_size,
-            env.host,
-            env.wall_ms,
-        )
 
     def _make_statistics(self) -> None:
         """Figures over time."""
@@ -301,11 +176,6 @@ class Parts:
     def responders(self) -> list[Responder]:
         """The parts that answer on both ports: all of these but pulls."""
         return [
-            self.sending,
-            self.replies,
-            self.send_back,
-            self.diagnosis,
-            self.cold_flow,
             self.services,
             *self.rooms,
         ]

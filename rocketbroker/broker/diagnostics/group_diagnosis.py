@@ -30,6 +30,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
+import attrs
 from twisted.logger import Logger
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
@@ -55,11 +56,6 @@ from rocketbroker.wire.command import Command
 #: How often groups that have changed are looked at.
 LOOK_SECONDS: Final = 5.0
 
-#: The work of one look, in units of a fifth of a microsecond: some 30 ms, of which no
-#: client waits for more than one group. Other groups wait for the next time: ten
-#: thousand take half a minute.
-MAX_WORK: Final = 100_000
-
 #: In the same units, what a group costs beside its members, who are one each, and what
 #: a problem costs.
 GROUP_WORK: Final = 50
@@ -70,14 +66,6 @@ PROBLEM_WORK: Final = 500
 #: registry for two minutes more; five leave time for a handful of restarts.
 NEW_SECONDS: Final = 300.0
 
-#: So many problems are kept and listed. Others are counted, and looked at again when
-#: there is room.
-MAX_KEPT: Final = 1000
-
-#: And so many bytes of JSON: an answer has to fit into a frame of 16 MiB. A usual
-#: problem takes 1000, one that clients have made as large as they can 100,000.
-MAX_BYTES: Final = 4 << 20
-
 #: A pull that was refused counts for so long: clients ask again after some seconds,
 #: those that choose their queues themselves perhaps each minute.
 REFUSED_SECONDS: Final = 120.0
@@ -85,12 +73,35 @@ REFUSED_SECONDS: Final = 120.0
 #: A problem that has been logged is not logged again for so long.
 SILENT_SECONDS: Final = 300.0
 
-#: So many problems are logged within L{SILENT_SECONDS}, the others later.
-MAX_LOGGED: Final = 100
-
 #: So many characters a line of the log has about the members that differ; the list has
 #: all.
 MAX_LINE: Final = 1000
+
+
+@attrs.frozen
+class DiagnosisBounds:
+    """What a diagnosis does, keeps and says at most.
+
+    @ivar work: of one look, in units of a fifth of a microsecond: some 30 ms, of which
+        no client waits for more than one group. Other groups wait for the next time:
+        ten thousand take half a minute.
+    @ivar kept: so many problems are listed. Others are counted, and looked at again
+        when there is room.
+    @ivar bytes: of the list as JSON: an answer has to fit into a frame of 16 MiB. A
+        usual problem takes 1000, one that clients have made as large as they can
+        100,000.
+    @ivar logged: so many problems are logged within L{SILENT_SECONDS}, the others
+        later.
+    """
+
+    work: int = 100_000
+    kept: int = 1000
+    bytes: int = 4 << 20
+    logged: int = 100
+
+
+#: Those of a broker; tests have smaller ones.
+BOUNDS: Final = DiagnosisBounds()
 
 
 @final
@@ -146,28 +157,23 @@ class GroupDiagnosis:
         topics: TopicTable,
         groups: GroupTable,
         route_cache: RouteCache,
+        refusals: DeniedPulls,
         seconds: Callable[[], float],
         wall_ms: Callable[[], int],
-        max_kept: int = MAX_KEPT,
-        max_bytes: int = MAX_BYTES,
-        max_work: int = MAX_WORK,
-        max_logged: int = MAX_LOGGED,
+        bounds: DiagnosisBounds = BOUNDS,
     ) -> None:
         """
         @param seconds: the monotonic time.
         """
         self.found = dict.fromkeys(KINDS, 0)
-        self.refusals = DeniedPulls()
+        self.refusals = refusals
         self._consumers = consumers
         self._topics = topics
         self._groups = groups
         self._route_cache = route_cache
         self._seconds = seconds
         self._wall_ms = wall_ms
-        self._max_kept = max_kept
-        self._max_bytes = max_bytes
-        self._max_work = max_work
-        self._max_logged = max_logged
+        self._bounds = bounds
         self._generations = (-1, -1)
         self._pending: dict[str, None] = {}
         self._findings: dict[str, dict[tuple[str, str], Finding]] = {}
@@ -237,7 +243,7 @@ class GroupDiagnosis:
             self._pending.update(dict.fromkeys(self._refused))
         work = 0
         again: list[str] = []
-        while self._pending and work < self._max_work:
+        while self._pending and work < self._bounds.work:
             name = next(iter(self._pending))
             del self._pending[name]
             group = self._consumers.group(name)
@@ -320,8 +326,8 @@ class GroupDiagnosis:
     def _has_room(self, finding: Finding) -> bool:
         """Whether one more can be kept."""
         return (
-            self._kept < self._max_kept
-            and self._bytes + finding.size <= self._max_bytes
+            self._kept < self._bounds.kept
+            and self._bytes + finding.size <= self._bounds.bytes
         )
 
     def _see_again(self, known: Finding, problem: Problem) -> Finding:
@@ -330,7 +336,7 @@ class GroupDiagnosis:
             return known
         seen = Finding(known.group, problem, known.since, known.since_ms)
         seen.logged = known.logged
-        if self._bytes - known.size + seen.size > self._max_bytes:
+        if self._bytes - known.size + seen.size > self._bounds.bytes:
             return known
         self._bytes += seen.size - known.size
         return seen
@@ -372,10 +378,10 @@ class GroupDiagnosis:
     def _may_log(self, finding: Finding) -> bool:
         """Whether it was not logged lately, nor too much else."""
         key = finding.group, finding.problem.kind, finding.problem.subject
-        if key in self._logged or len(self._logged) > self._max_logged:
+        if key in self._logged or len(self._logged) > self._bounds.logged:
             return False
         self._logged[key] = self._seconds()
-        if len(self._logged) <= self._max_logged:
+        if len(self._logged) <= self._bounds.logged:
             return True
         self._log.warn(
             "Much is wrong with consumer groups; it is not all logged for "

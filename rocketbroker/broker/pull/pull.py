@@ -24,7 +24,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.appends.overload import OVERLOAD
 from rocketbroker.broker.appends.send_answers import refuse
-from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.cold_flow import REFUSAL, WAIT_SECONDS, ColdFlow
@@ -49,12 +49,10 @@ from rocketbroker.broker.pull.pull_messages import (
     ordinary_messages,
     send_answer,
 )
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import BrokerError, SystemBusy, SystemFailure
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.reads import FOUND, NO_MATCHED_MESSAGE, ReadResult
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
@@ -89,22 +87,19 @@ class Pulling:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         checks: PullChecks,
         offsets: OffsetTable,
         broadcasts: BroadcastOffsets,
         long_polling: LongPolling,
         cold_flow: ColdFlow,
-        options: BrokerOptions,
-        store_options: StoreOptions,
         dispatch: Callable[[], None],
-        in_thread: InThread,
-        seconds: Callable[[], float],
     ) -> None:
         """
         @param dispatch: enters what was appended into the queues, now.
-        @param seconds: monotonic time.
         """
+        settings = context.settings
+        waiting = context.waiting.family(RequestCode.PULL_MESSAGE)
         self.hot_pulls = 0
         self.general_pulls = 0
         self.cold_pulls = 0
@@ -114,18 +109,18 @@ class Pulling:
         self._general_found = 0
         self._not_hot = 0
         self._cold_since: dict[Pull, float] = {}
-        self._store = store
+        self._store = context.store
         self._checks = checks
         self._offsets = offsets
         self._broadcasts = broadcasts
         self._long_polling = long_polling
         self._cold_flow = cold_flow
-        self._options = options
-        self._ordinary = ordinary_messages(store_options)
-        self._keeps_offsets = keeps_offsets(store_options)
+        self._options = settings.broker
+        self._ordinary = ordinary_messages(settings.store)
+        self._keeps_offsets = keeps_offsets(settings.store)
         self._dispatch = dispatch
-        self._in_thread = in_thread
-        self._seconds = seconds
+        self._in_thread = waiting.before_threads(context.in_thread)
+        self._seconds = context.clock.seconds
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""

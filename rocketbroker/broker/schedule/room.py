@@ -22,6 +22,7 @@ from rocketbroker.remoting.interfaces import IResponderTable
 class ScheduleRoom(Room):
     """The delay levels of a broker.
 
+    @ivar delay_messages: lets messages wait, for a level or for a time.
     @ivar offsets: how far each level is.
     @ivar service: delivers messages whose delay is over.
     """
@@ -30,6 +31,7 @@ class ScheduleRoom(Room):
         self, context: BrokerContext, appends: AppendsRoom, timer: TimerRoom
     ) -> None:
         self._services: Services = context.services
+        self.delay_messages = timer.delay_messages
         self.offsets = DelayOffsets(
             context.tables.file("delayOffset.json"),
             context.settings.broker.delay_offset_update_version_step,

@@ -25,13 +25,13 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
 
-from rocketbroker.broker.appends.append_batcher import UNAVAILABLE, AppendBatcher
+from rocketbroker.broker.appends.append_batcher import UNAVAILABLE
+from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.broker.messages.lmq import Lmq
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.message_types import message_type_of
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.send.send import NOT_FOR_CLIENTS
 from rocketbroker.broker.send.send_checks import (
     SendChecks,
@@ -50,7 +50,7 @@ from rocketbroker.records.ids import offset_id
 from rocketbroker.records.properties import PUSH_REPLY_TIME, REPLY_TO_CLIENT
 from rocketbroker.records.sysflags import TRANSACTION_MASK
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import (
@@ -72,34 +72,30 @@ class Replies:
 
     def __init__(
         self,
-        store: IStore,
-        topics: TopicTable,
-        groups: GroupTable,
+        context: BrokerContext,
+        metadata: MetadataRoom,
         producers: ProducerRegistry,
-        batcher: AppendBatcher,
-        lmqs: Lmq,
+        appends: AppendsRoom,
         counter: Callable[[str, int, str], QueueSends],
-        options: BrokerOptions,
-        max_bytes: int,
-        store_host: bytes,
-        wall_ms: Callable[[], int],
     ) -> None:
         """
         @param counter: the counts of a queue and type of message.
-        @param max_bytes: maxMessageSize.
-        @param store_host: where this broker is reached, as records have it.
         """
+        options, topics = context.settings.broker, metadata.topics
+        max_bytes = context.settings.store.max_message_size
         self.pushed = 0
         self.lost = 0
-        self._store = store
+        self._store = context.store
         self._topics = topics
         self._producers = producers
-        self._batcher = batcher
-        self._lmqs = lmqs
+        self._batcher = appends.batcher
+        self._lmqs = appends.lmqs
         self._counter = counter
-        self._store_host = store_host
-        self._wall_ms = wall_ms
-        self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
+        self._store_host = context.host
+        self._wall_ms = context.wall_ms
+        self._checks = SendChecks(
+            topics, metadata.groups, options, max_bytes, context.wall_ms
+        )
         self._take(options)
 
     def configure(self, settings: BrokerSettings) -> None:

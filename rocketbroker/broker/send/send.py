@@ -27,14 +27,13 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.appends.append_batcher import (
     AnswerDraft,
-    AppendBatcher,
     problem_of,
 )
+from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.appends.send_answers import QueueSends
-from rocketbroker.broker.long_requests import LongRequests
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
-from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.message_types import NORMAL, message_type_of
 from rocketbroker.broker.messages.outer_batch import (
     Part,
@@ -43,8 +42,7 @@ from rocketbroker.broker.messages.outer_batch import (
 )
 from rocketbroker.broker.messages.timer_messages import recall_field
 from rocketbroker.broker.messages.transaction_messages import prepare
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.hot_sends import CODES, HotSends, batch_draft
 from rocketbroker.broker.send.send_checks import (
@@ -53,22 +51,20 @@ from rocketbroker.broker.send.send_checks import (
     is_half,
     is_hot,
 )
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemFailure
 from rocketbroker.records import properties
 from rocketbroker.records.hashing import tag_code
-from rocketbroker.records.ids import UniqueKeys, offset_ids
+from rocketbroker.records.ids import offset_ids
 from rocketbroker.records.names import HALF_TOPIC, TIMER_TOPIC, is_retry_topic
 from rocketbroker.records.sysflags import INNER_BATCH, TRANSACTION_MASK
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
-    ISlices,
-    ITurns,
 )
-from rocketbroker.store.interfaces import PUT_OK, Draft, IStore, Placed
+from rocketbroker.store.interfaces import PUT_OK, Draft, Placed
+from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.hot import (
     SendFields,
@@ -94,50 +90,40 @@ class Sending:
 
     def __init__(
         self,
-        store: IStore,
-        topics: TopicTable,
-        groups: GroupTable,
-        batcher: AppendBatcher,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        appends: AppendsRoom,
         dead_letters: DeadLetters,
         delay_messages: DelayMessages,
-        lmqs: Lmq,
-        options: BrokerOptions,
-        max_bytes: int,
-        store_host: bytes,
-        unique_keys: UniqueKeys,
         prepared: Callable[[str, AnswerDraft], AnswerDraft],
-        slices: ISlices,
-        long_requests: LongRequests,
-        turns: ITurns,
-        wall_ms: Callable[[], int],
     ) -> None:
         """
-        @param max_bytes: maxMessageSize.
-        @param store_host: where this broker is reached, as records have it.
-        @param unique_keys: makes ids for messages that come without one.
         @param prepared: given topic and answer of a half message, what answers it.
         """
+        settings, wall_ms = context.settings, context.wall_ms
+        topics, batcher, lmqs = metadata.topics, appends.batcher, appends.lmqs
+        waiting = context.waiting.family(RequestCode.CONSUMER_SEND_MSG_BACK)
         self.general_sends = 0
         self.forgotten_messages = 0
-        self._store = store
+        self._store = context.store
         self._topics = topics
         self._batcher = batcher
         self._dead_letters = dead_letters
         self._delay_messages = delay_messages
         self._lmqs = lmqs
-        self._options = options
-        self._max_bytes = max_bytes
-        self._store_host = store_host
-        self._unique_keys = unique_keys
+        options = self._options = settings.broker
+        max_bytes = self._max_bytes = settings.store.max_message_size
+        self._store_host = context.host
+        self._unique_keys = context.unique_keys
         self._prepared = prepared
-        self._slices = slices
-        self._long = long_requests
-        self._turns = turns
-        self._checks = SendChecks(topics, groups, options, max_bytes, wall_ms)
+        self._slices = waiting.before_slices(context.slices)
+        self._long = context.long_requests
+        self._turns = context.turns
+        self._checks = SendChecks(topics, metadata.groups, options, max_bytes, wall_ms)
         self.hot = HotSends(
             batcher, topics, self._forget, self._sends, lmqs.check_batch
         )
-        self.hot.configure(options, max_bytes, store_host)
+        self.hot.configure(options, max_bytes, self._store_host)
         self._counted: dict[tuple[str, int, str], QueueSends] = {}
 
     def configure(self, settings: BrokerSettings) -> None:

@@ -33,24 +33,21 @@ from typing import Final, TypeVar, final
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from rocketbroker.broker.appends.ack_rule import IN_SYNC_REPLICAS_NOT_ENOUGH
-from rocketbroker.broker.appends.append_batcher import AppendBatcher
 from rocketbroker.broker.appends.overload import OVERLOAD, OVERLOADED
+from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import DelayMessages
-from rocketbroker.broker.messages.lmq import Lmq
-from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.metadata.topics import (
     UNIT_SUBSCRIPTION,
     WRITE,
-    TopicTable,
 )
 from rocketbroker.broker.send.dead_letters import (
     DeadLetters,
     FailureCounts,
     max_reconsumed,
 )
-from rocketbroker.broker.waiting_requests import WaitingRequests
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     FAQ,
@@ -76,7 +73,6 @@ from rocketbroker.store.interfaces import (
     PUT_OK,
     SERVICE_NOT_AVAILABLE,
     Draft,
-    IStore,
 )
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -115,30 +111,24 @@ class SendBack:
 
     def __init__(
         self,
-        store: IStore,
-        topics: TopicTable,
-        groups: GroupTable,
-        batcher: AppendBatcher,
-        delay_messages: DelayMessages,
-        lmqs: Lmq,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        appends: AppendsRoom,
         dead_letters: DeadLetters,
-        options: BrokerOptions,
-        waiting: WaitingRequests,
-        in_thread: InThread,
+        delay_messages: DelayMessages,
     ) -> None:
-        """
-        @param waiting: the requests that wait to be read for.
-        """
-        self.counts = FailureCounts(topics)
-        self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._batcher = batcher
+        waiting = context.waiting.family(RequestCode.CONSUMER_SEND_MSG_BACK)
+        options = context.settings.broker
+        self.counts = FailureCounts(metadata.topics)
+        self._store = context.store
+        self._topics = metadata.topics
+        self._groups = metadata.groups
+        self._batcher = appends.batcher
         self._delay_messages = delay_messages
-        self._lmqs = lmqs
+        self._lmqs = appends.lmqs
         self._dead_letters = dead_letters
         self._options = options
-        self._in_thread = in_thread
+        self._in_thread: InThread = context.in_thread
         self._read = waiting.before_threads(self._read_later)
         self._reading = DeferredSemaphore(MAX_READ)
         self._max_waiting = options.send_thread_pool_queue_capacity

@@ -13,6 +13,7 @@ from rocketbroker.broker.diagnostics.group_diagnosis import (
     NEW_SECONDS,
     REFUSED_SECONDS,
     SILENT_SECONDS,
+    DiagnosisBounds,
 )
 from rocketbroker.broker.registration.route_cache import ANSWER_SECONDS
 from rocketbroker.remoting.table import ResponderTable
@@ -194,7 +195,7 @@ class DiagnosisTests(SynchronousTestCase):
 
     def test_mostKept(self) -> None:
         """Beyond the limit problems are counted; they come when there is room."""
-        world = self.world = World(max_kept=2)
+        world = self.world = World(bounds=DiagnosisBounds(kept=2))
         one, two = peers(2)
         for group in ("G1", "G2", "G3"):
             world.beat(one, {"T": "a"}, group=group)
@@ -209,7 +210,7 @@ class DiagnosisTests(SynchronousTestCase):
     def test_mostBytes(self) -> None:
         """Problems beyond the limit are counted, and known ones stay as they
         were when they would no longer fit."""
-        world = self.world = World(max_bytes=1000)
+        world = self.world = World(bounds=DiagnosisBounds(bytes=1000))
         one, two, *more = peers(4)
         for group in ("G1", "G2"):
             world.beat(one, {"T": "a"}, group=group)
@@ -226,7 +227,7 @@ class DiagnosisTests(SynchronousTestCase):
 
     def test_mostWork(self) -> None:
         """One look is bounded; the next goes on."""
-        world = self.world = World(max_work=GROUP_WORK)
+        world = self.world = World(bounds=DiagnosisBounds(work=GROUP_WORK))
         one, two = peers(2)
         for group in ("G1", "G2", "G3"):
             world.beat(one, {"T": "a"}, group=group)
@@ -265,7 +266,7 @@ class DiagnosisTests(SynchronousTestCase):
     def test_mostLogged(self) -> None:
         """Of very many problems the first are logged, and that there are more; the
         others when there is room for them in the log."""
-        self.world = World(max_logged=3)
+        self.world = World(bounds=DiagnosisBounds(logged=3))
         one, two = peers(2)
         for number in range(10):
             self.world.beat(one, {"T": "a"}, group=f"G{number}")

@@ -11,11 +11,14 @@ from twisted.internet.task import Clock
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.diagnostics.group_diagnosis import (
+    BOUNDS,
+    DiagnosisBounds,
     GroupDiagnosis,
 )
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.pull.denied_pulls import DeniedPulls
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import TopicNotExist
@@ -33,7 +36,9 @@ WALL_MS = 1_700_000_000_000
 class World:
     """The tables, two topics T and U, and clients that say what they want."""
 
-    def __init__(self, name_servers: Sequence[str] = (), **limits: int) -> None:
+    def __init__(
+        self, name_servers: Sequence[str] = (), bounds: DiagnosisBounds = BOUNDS
+    ) -> None:
         """
         @param name_servers: they know of the topics in C{self.others}.
         """
@@ -60,9 +65,10 @@ class World:
             self.topics,
             self.groups,
             self.route_cache,
+            DeniedPulls(),
             self.clock.seconds,
             self.wall_ms,
-            **limits,
+            bounds,
         )
         self.topic("T")
         self.topic("U")

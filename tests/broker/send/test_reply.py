@@ -44,7 +44,7 @@ class ReplyTests(SynchronousTestCase):
         """A broker with these settings."""
         self.rig = rig = Rig(settings)
         self.addCleanup(rig.close)
-        self.replies = rig.broker.replies
+        self.replies = rig.broker.send.replies
         self.asker = RecordedConnection(port=7)
         self.rig.producers.register(self.asker, "asker", "JAVA", 479, "PG")
 

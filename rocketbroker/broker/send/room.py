@@ -1,0 +1,74 @@
+# -*- test-case-name: tests.broker.send -*-
+"""The room of sends: from producers, from consumers, and replies."""
+
+from __future__ import annotations
+
+from typing import final
+
+from rocketbroker.broker.appends.room import AppendsRoom
+from rocketbroker.broker.clients.room import ClientsRoom
+from rocketbroker.broker.context import BrokerContext
+from rocketbroker.broker.metadata.room import MetadataRoom
+from rocketbroker.broker.room import Room
+from rocketbroker.broker.schedule.room import ScheduleRoom
+from rocketbroker.broker.send.dead_letters import DeadLetters
+from rocketbroker.broker.send.reply import Replies
+from rocketbroker.broker.send.send import Sending
+from rocketbroker.broker.send.send_back import SendBack
+from rocketbroker.broker.transaction.room import TransactionRoom
+from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.interfaces import IResponderTable
+
+
+@final
+class SendRoom(Room):
+    """What takes messages.
+
+    @ivar dead_letters: messages that failed too often.
+    @ivar sending: answers sends.
+    @ivar send_back: stores again what consumers send back.
+    @ivar replies: hands on the replies of consumers.
+    """
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        clients: ClientsRoom,
+        appends: AppendsRoom,
+        schedule: ScheduleRoom,
+        transactions: TransactionRoom,
+    ) -> None:
+        is_locked = clients.locks.is_locked
+        delay_messages = schedule.delay_messages
+        dead_letters = self.dead_letters = DeadLetters(
+            metadata.topics, metadata.groups, is_locked
+        )
+        self.sending = Sending(
+            context,
+            metadata,
+            appends,
+            dead_letters,
+            delay_messages,
+            transactions.counts.prepared,
+        )
+        if context.settings.store.enable_schedule_message_stats:
+            schedule.service.watch(self.sending.counter)
+        self.send_back = SendBack(
+            context, metadata, appends, dead_letters, delay_messages
+        )
+        self.replies = Replies(
+            context, metadata, clients.producers, appends, self.sending.counter
+        )
+
+    def register(self, table: IResponderTable) -> None:
+        """Answer on a port."""
+        self.sending.register(table)
+        self.replies.register(table)
+        self.send_back.register(table)
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self.sending.configure(settings)
+        self.send_back.configure(settings)
+        self.replies.configure(settings)
