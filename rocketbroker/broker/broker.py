@@ -23,8 +23,6 @@ from rocketbroker.broker.admin.administration import administration, runtime_inf
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.parts import Parts
-from rocketbroker.broker.pop.revive_log import WheelTimer
-from rocketbroker.broker.pop.service import Pops
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.roles import Role
@@ -94,14 +92,11 @@ class Broker(Parts):
         self.slave_progress = self.replicas.progress
         self.metadata_sync = self._make_metadata_sync(env)
         self.group_roles = GroupRoles(self, env, self.ha_status)
-        self.pop = self._make_pop(env)
-        group = self.group_roles, self.pop
-        for part in (*self.responders(), *group, *administrators):
+        for part in (*self.responders(), self.group_roles, *administrators):
             part.register(self.main)
             part.register(self.vip)
         for room in self.rooms:
             room.register_pulls(self.main)
-        self.pop.register_main(self.main)
         self.mapped_requests = self._make_mapped_requests(env)
         self._limit_waits(settings)
         self.running.subscribe(self._limit_waits)
@@ -139,35 +134,6 @@ class Broker(Parts):
         )
         self.running.subscribe(self.mapping_cleanup.configure)
         return mapped
-
-    def _make_pop(self, env: BrokerContext) -> Pops:
-        timer = WheelTimer(self.timers, self.settings.store, env.wall_ms)
-        self.running.subscribe(lambda settings: timer.configure(settings.store))
-        pop = Pops(
-            env.clock,
-            self.store,
-            self.settings,
-            env.tables.file("consumerOrderInfo.json"),
-            self.topics,
-            self.groups,
-            self.offsets,
-            self.pull_checks,
-            self.batcher,
-            self.group_commit,
-            self.scheduler,
-            timer,
-            env.host,
-            env.wall_ms,
-            env.in_thread,
-            env.turns,
-            env.slices,
-            env.long_requests,
-            self.services,
-            self.group_roles.bridge,
-        )
-        self.scheduler.watch(pop.arrived)
-        self.running.subscribe(pop.configure)
-        return pop
 
     def _limit_waits(self, settings: BrokerSettings) -> None:
         """Set how long requests may wait to be begun."""
@@ -214,7 +180,6 @@ class Broker(Parts):
         """
         for room in self.rooms:
             room.start()
-        self.pop.start()
         self.metadata_sync.start()
         self._follow()
         begin = self.services.begin
@@ -363,10 +328,8 @@ class Broker(Parts):
 
     def _save(self) -> Deferred[list[None]]:
         """Write the tables that changed since their last write; fires when done."""
-        self.pop.save()
         # What others put into the table of offsets is written with it.
         saved = [room.save() for room in reversed(self.rooms)]
-        saved.append(self.pop.saved())
         return gatherResults(saved)
 
 

@@ -20,7 +20,6 @@ from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.registration.member_group import MASTER_ID
 from rocketbroker.broker.replicas.acting_master import ActingMaster
-from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.pre_online import MasterWay, PreOnline, SlaveWay
@@ -61,7 +60,7 @@ class GroupRoles:
         self.exchange = HAExchange(env.client, self._own, self._told, refusals)
         timers = parts.timers
         self._timers = TimerCheckpoint(timers.checkpoint, timers.counts.to_json)
-        self.bridge = EscapeBridge(env.client, parts.routes, settings.broker)
+        self.bridge = parts.replicas.bridge
         self.acting: ActingMaster | None = None
         if self._enabled and self._is_slave:
             self._make_acting(parts, env)

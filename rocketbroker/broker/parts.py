@@ -13,6 +13,7 @@ from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.diagnostics.room import DiagnosticsRoom
 from rocketbroker.broker.metadata.room import MetadataRoom
+from rocketbroker.broker.pop.room import PopRoom
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
@@ -73,6 +74,15 @@ class Parts:
         self.diagnostics = DiagnosticsRoom(
             context, self.metadata, self.clients, self.names, self.pull
         )
+        self.pop = PopRoom(
+            context,
+            self.metadata,
+            self.replicas,
+            self.appends,
+            self.storage,
+            self.timer,
+            self.pull,
+        )
         self.rooms: tuple[Room, ...] = (
             self.metadata,
             self.names,
@@ -86,6 +96,7 @@ class Parts:
             self.send,
             self.pull,
             self.diagnostics,
+            self.pop,
         )
         self._name_parts()
         self._make_statistics()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from rocketbroker.broker.pop.service import SCAN_BOUNDS, Pops
+from rocketbroker.broker.pop.room import SCAN_BOUNDS, PopRoom
 from rocketbroker.metrics.existing import Existing
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.store.interfaces import (
@@ -41,7 +41,7 @@ def status_name(status: int) -> str:
 
 
 def add_pops(
-    samples: Samples, pop: Pops, now_ms: int, existing: Existing
+    samples: Samples, pop: PopRoom, now_ms: int, existing: Existing
 ) -> Iterator[None]:
     """Add the families of POP."""
     written = samples.counters(
@@ -89,7 +89,7 @@ def add_pops(
     _add_totals(samples, pop)
 
 
-def _add_revive_queues(samples: Samples, pop: Pops, now_ms: int) -> None:
+def _add_revive_queues(samples: Samples, pop: PopRoom, now_ms: int) -> None:
     lag = samples.gauges(
         "rocketmq_pop_revive_lag_milliseconds",
         "messages of a revive queue that are not worked off",
@@ -107,7 +107,7 @@ def _add_revive_queues(samples: Samples, pop: Pops, now_ms: int) -> None:
         latency.add(labels, max(0, now_ms - due))
 
 
-def _add_totals(samples: Samples, pop: Pops) -> None:
+def _add_totals(samples: Samples, pop: PopRoom) -> None:
     samples.gauge(
         "rocketmq_pop_offset_buffer_size",
         "check points whose offsets are not committed",

@@ -24,20 +24,18 @@ from typing import Final, Self, final
 import attrs
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import (
     STEP_ENTRIES,
     check_count,
     read,
 )
-from rocketbroker.broker.long_requests import LongRequests
-from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
-from rocketbroker.broker.pop.order_info import NOT_GIVEN, OUTDATED, OrderInfo
+from rocketbroker.broker.metadata.room import MetadataRoom
+from rocketbroker.broker.pop.order_info import NOT_GIVEN, OUTDATED
 from rocketbroker.broker.pop.pop_polling import PopPolling
-from rocketbroker.broker.pop.progress import Place, PopProgress
-from rocketbroker.broker.pop.revive_log import MAX_COUNTED, ReviveLog
-from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.broker.pop.pop_state import PopState
+from rocketbroker.broker.pop.progress import Place
+from rocketbroker.broker.pop.revive_log import MAX_COUNTED
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     MessageIllegal,
@@ -60,11 +58,10 @@ from rocketbroker.remoting.interfaces import (
     IConnection,
     IResponderTable,
     ISlices,
-    ITurns,
 )
 from rocketbroker.remoting.slices import soon
 from rocketbroker.store.append_lock import LOCK_BUSY
-from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, Draft, IQueue, IStore
+from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, Draft, IQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fields import Fields
@@ -178,34 +175,28 @@ class Acknowledging:
 
     def __init__(
         self,
-        store: IStore,
-        topics: TopicTable,
-        offsets: OffsetTable,
-        progress: PopProgress,
-        buffer: CheckPointBuffer,
-        order: OrderInfo,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        state: PopState,
         polling: PopPolling,
-        log: ReviveLog,
-        options: BrokerOptions,
-        slices: ISlices,
-        long_requests: LongRequests,
-        turns: ITurns,
-        wall_ms: Callable[[], int],
     ) -> None:
+        """
+        @param polling: the pops that wait.
+        """
         self.acked: dict[tuple[str, str], int] = {}
-        self._store = store
-        self._topics = topics
-        self._offsets = offsets
-        self._progress = progress
-        self._buffer = buffer
-        self._order = order
+        self._store = context.store
+        self._topics = metadata.topics
+        self._offsets = metadata.offsets
+        self._progress = state.progress
+        self._buffer = state.buffer
+        self._order = state.order
         self._polling = polling
-        self._log = log
-        self._options = options
-        self._slices = slices
-        self._long = long_requests
-        self._turns = turns
-        self._wall_ms = wall_ms
+        self._log = state.log
+        self._options = context.settings.broker
+        self._slices: ISlices = context.slices
+        self._long = context.long_requests
+        self._turns = context.turns
+        self._wall_ms = context.wall_ms
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""

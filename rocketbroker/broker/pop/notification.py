@@ -14,11 +14,10 @@ from functools import partial
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
 
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.pop.order_info import OrderInfo
 from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
 from rocketbroker.broker.pop.pop_polling import (
     LEAST_SECONDS,
@@ -27,8 +26,7 @@ from rocketbroker.broker.pop.pop_polling import (
     PopPolling,
 )
 from rocketbroker.broker.pop.pop_request import Source
-from rocketbroker.broker.pop.progress import PopProgress
-from rocketbroker.broker.pop.retry_topics import RetryTopics
+from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.errors import BrokerError
 from rocketbroker.records.names import is_retry_topic
 from rocketbroker.remoting.interfaces import (
@@ -37,7 +35,6 @@ from rocketbroker.remoting.interfaces import (
     IResponderTable,
     ISlices,
 )
-from rocketbroker.store.interfaces import IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.headers.pull import (
@@ -61,34 +58,30 @@ class Notifications:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
-        checks: PopChecks,
+        context: BrokerContext,
         topics: TopicTable,
-        retry_topics: RetryTopics,
-        progress: PopProgress,
-        order: OrderInfo,
+        state: PopState,
+        checks: PopChecks,
         polling: PopPolling,
         pops: PopPolling,
         dispatch: Callable[[], None],
-        wall_ms: Callable[[], int],
-        slices: ISlices,
     ) -> None:
         """
         @param polling: the notifications that wait. C{pops}: the pops that do.
+        @param dispatch: enters what was appended into the queues, now.
         """
-        self._clock = clock
-        self._store = store
+        self._clock = context.clock
+        self._store = context.store
         self._checks = checks
         self._topics = topics
-        self._retry_topics = retry_topics
-        self._progress = progress
-        self._order = order
+        self._retry_topics = state.retry_topics
+        self._progress = state.progress
+        self._order = state.order
         self._polling = polling
         self._pops = pops
         self._dispatch = dispatch
-        self._wall_ms = wall_ms
-        self._slices = slices
+        self._wall_ms = context.wall_ms
+        self._slices: ISlices = context.slices
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port; not on the VIP port, as in RocketMQ."""

@@ -16,12 +16,12 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.pop_checks import MAX_MESSAGES, PopChecks, PopRoute
 from rocketbroker.broker.pop.pop_request import MAX_BYTES, Source
-from rocketbroker.broker.pop.progress import PopProgress
-from rocketbroker.broker.pop.retry_topics import RetryTopics
+from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.errors import InvalidParameter
 from rocketbroker.records.names import is_retry_topic
 from rocketbroker.remoting.interfaces import (
@@ -31,7 +31,7 @@ from rocketbroker.remoting.interfaces import (
     ISlices,
 )
 from rocketbroker.remoting.slices import soon
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.reads import FOUND, NO_MESSAGE_IN_QUEUE
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to
@@ -64,25 +64,24 @@ class Peeking:
 
     def __init__(
         self,
-        store: IStore,
-        checks: PopChecks,
+        context: BrokerContext,
         topics: TopicTable,
-        retry_topics: RetryTopics,
-        progress: PopProgress,
+        state: PopState,
+        checks: PopChecks,
         dispatch: Callable[[], None],
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        slices: ISlices,
     ) -> None:
-        self._store = store
+        """
+        @param dispatch: enters what was appended into the queues, now.
+        """
+        self._store = context.store
         self._checks = checks
         self._topics = topics
-        self._retry_topics = retry_topics
-        self._progress = progress
+        self._retry_topics = state.retry_topics
+        self._progress = state.progress
         self._dispatch = dispatch
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._slices = slices
+        self._wall_ms = context.wall_ms
+        self._in_thread: InThread = context.in_thread
+        self._slices: ISlices = context.slices
         self._turn = 0
 
     def register(self, table: IResponderTable) -> None:

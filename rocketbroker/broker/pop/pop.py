@@ -21,15 +21,14 @@ from functools import partial
 from itertools import chain
 from typing import Final, final
 
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.sql_compiler import NotCompiled
-from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
-from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.pop.order_info import OrderInfo
+from rocketbroker.broker.context import BrokerContext
+from rocketbroker.broker.metadata.offsets import NONE
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
 from rocketbroker.broker.pop.pop_polling import (
     LEAST_SECONDS,
@@ -38,11 +37,9 @@ from rocketbroker.broker.pop.pop_polling import (
     PopPolling,
 )
 from rocketbroker.broker.pop.pop_request import MAX_BYTES, Pop, Source, first_offset
-from rocketbroker.broker.pop.progress import Line, Place, PopProgress
-from rocketbroker.broker.pop.retry_topics import RetryTopics
-from rocketbroker.broker.pop.revive_log import ReviveLog
+from rocketbroker.broker.pop.pop_state import PopState
+from rocketbroker.broker.pop.progress import Line, Place
 from rocketbroker.broker.pop.taking import Taking
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, SystemFailure
 from rocketbroker.records.names import is_retry_topic
@@ -52,10 +49,9 @@ from rocketbroker.remoting.interfaces import (
     IConnection,
     IResponderTable,
     ISlices,
-    ITurns,
 )
 from rocketbroker.remoting.slices import only_stopped
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.reads import (
     OFFSET_FOUND_NULL,
     OFFSET_OVERFLOW_BADLY,
@@ -96,46 +92,37 @@ class Popping:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        state: PopState,
         checks: PopChecks,
         taking: Taking,
-        topics: TopicTable,
-        offsets: OffsetTable,
-        retry_topics: RetryTopics,
-        progress: PopProgress,
-        order: OrderInfo,
         polling: PopPolling,
-        log: ReviveLog,
-        options: BrokerOptions,
         dispatch: Callable[[], None],
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        turns: ITurns,
-        slices: ISlices,
     ) -> None:
         """
+        @param polling: the pops that wait.
         @param dispatch: enters what was appended into the queues, now.
         """
         self.requests = 0
         self.found = 0
-        self._clock = clock
-        self._store = store
+        self._clock = context.clock
+        self._store = context.store
         self._checks = checks
         self._taking = taking
-        self._topics = topics
-        self._offsets = offsets
-        self._retry_topics = retry_topics
-        self._progress = progress
-        self._order = order
+        self._topics = metadata.topics
+        self._offsets = metadata.offsets
+        self._retry_topics = state.retry_topics
+        self._progress = state.progress
+        self._order = state.order
         self._polling = polling
-        self._revive_log = log
-        self._options = options
+        self._revive_log = state.log
+        self._options = context.settings.broker
         self._dispatch = dispatch
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._turns = turns
-        self._slices = slices
+        self._wall_ms = context.wall_ms
+        self._in_thread: InThread = context.in_thread
+        self._turns = context.turns
+        self._slices: ISlices = context.slices
         self._turn = 0
 
     def configure(self, settings: BrokerSettings) -> None:

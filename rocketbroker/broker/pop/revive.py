@@ -24,27 +24,22 @@ C{docs/facts/transaction-timer-pop.md} C12, C13; C{docs/facts/broker.md} 20.5.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, DeferredList
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.appends.group_commit import GroupCommit
+from rocketbroker.broker.appends.own_appends import OwnAppends
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.pop.progress import PopProgress
-from rocketbroker.broker.pop.retry_topics import RetryTopics
-from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
+from rocketbroker.broker.context import BrokerContext
+from rocketbroker.broker.metadata.room import MetadataRoom
+from rocketbroker.broker.pop.pop_state import PopState
+from rocketbroker.broker.pop.revive_log import Timer
 from rocketbroker.broker.pop.revive_queue import ReviveQueue
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.services import REVIVE, Services
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, RocketbrokerError
 from rocketbroker.records.check_points import RE_PUT_SECONDS, Ack, CheckPoint
@@ -60,13 +55,11 @@ from rocketbroker.records.properties import (
 )
 from rocketbroker.records.record import StoredMessage, decode, decode_all
 from rocketbroker.records.sysflags import HOST_MASK
-from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.store.interfaces import (
     OS_PAGE_CACHE_BUSY,
     PUT_OK,
     Draft,
     IQueue,
-    IStore,
 )
 from rocketbroker.store.reads import ReadResult
 
@@ -104,52 +97,38 @@ class Reviving:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
-        topics: TopicTable,
-        groups: GroupTable,
-        offsets: OffsetTable,
-        retry_topics: RetryTopics,
-        progress: PopProgress,
-        log: ReviveLog,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        state: PopState,
         timer: Timer,
-        group_commit: GroupCommit,
-        appended: Callable[[], None],
-        options: BrokerOptions,
-        host: bytes,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        turns: ITurns,
-        services: Services,
+        appends: OwnAppends,
         bridge: EscapeBridge,
     ) -> None:
         """
+        @param timer: keeps check points until they are due.
         @param bridge: to other brokers.
-        @param appended: called after each append.
-        @param host: where this broker is reached, as records have it.
         """
         self.queues: list[ReviveQueue] = []
         self.revived: Counter[tuple[str, str, int]] = Counter()
         self.read: Counter[tuple[str, str, int, bool]] = Counter()
         self.lost = 0
         self.re_put = 0
-        self._clock = clock
-        self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._retry_topics = retry_topics
-        self._progress = progress
-        self._revive_log = log
+        self._clock = context.clock
+        self._store = context.store
+        self._topics = metadata.topics
+        self._groups = metadata.groups
+        self._offsets = metadata.offsets
+        self._retry_topics = state.retry_topics
+        self._progress = state.progress
+        self._revive_log = state.log
         self._timer = timer
-        self._group_commit = group_commit
-        self._appended = appended
-        self._options = options
-        self._host = host
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._turns = turns
-        self._services = services
+        self._appends = appends
+        self._options = context.settings.broker
+        self._host = context.host
+        self._wall_ms = context.wall_ms
+        self._in_thread: InThread = context.in_thread
+        self._turns = context.turns
+        self._services: Services = context.services
         self._bridge = bridge
         self._steps: set[Deferred[None]] = set()
         self._stopped = False
@@ -395,10 +374,7 @@ class Reviving:
             except BrokerError:
                 failed.append((each, offset))
         if drafts:
-            self._store.append(drafts)
-            self._appended()
-            if self._group_commit.synchronous:
-                self._group_commit.flush()
+            self._appends.put(drafts)
         for draft in drafts:
             assert isinstance(draft.context, tuple)
             each, offset = draft.context

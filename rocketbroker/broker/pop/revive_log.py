@@ -23,11 +23,11 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.appends.append_batcher import AppendBatcher
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.escaped import Escaped, new_message
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.timer.timer_service import TimerService
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.check_points import (
@@ -38,7 +38,7 @@ from rocketbroker.records.check_points import (
 )
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.names import TIMER_TOPIC, revive_topic
-from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
+from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.codes import ResponseCode
 
 #: By how many groups and topics is counted, a hundred bytes each; the rest is one.
@@ -114,28 +114,25 @@ class ReviveLog:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         batcher: AppendBatcher,
         timer: Timer,
-        options: BrokerOptions,
-        host: bytes,
-        wall_ms: Callable[[], int],
-        services: Services,
         put_elsewhere: Callable[[Escaped], Coroutine[Any, Any, bool]],
     ) -> None:
         """
-        @param host: where this broker is reached, as records have it.
+        @param timer: keeps check points until they are due.
         @param put_elsewhere: puts a message to another group; whether one has it.
         """
+        options = context.settings.broker
         self.topic = revive_topic(options.broker_cluster_name)
         self.written: Counter[Written] = Counter()
-        self._store = store
+        self._store = context.store
         self._batcher = batcher
         self._timer = timer
         self._queues = max(1, options.revive_queue_num)
-        self._host = host
-        self._wall_ms = wall_ms
-        self._services = services
+        self._host = context.host
+        self._wall_ms = context.wall_ms
+        self._services: Services = context.services
         self._put_elsewhere = put_elsewhere
         self._next = -1
         self._codes: Final = {tag: tag_code(tag) for tag in ("ck", "ack", "bAck", "")}

@@ -15,14 +15,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import final
 
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
-from rocketbroker.broker.pop.order_info import OrderInfo
 from rocketbroker.broker.pop.pop_request import Pop
+from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.popped_messages import as_of, queue_offsets
-from rocketbroker.broker.pop.progress import HeldCheckPoint, Line, Place, PopProgress
+from rocketbroker.broker.pop.progress import HeldCheckPoint, Line, Place
 from rocketbroker.broker.pull.pull_checks import PullChecks
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.records.check_points import CheckPoint
 from rocketbroker.records.receipt_handle import (
@@ -32,7 +31,6 @@ from rocketbroker.records.receipt_handle import (
     order_count_info,
     start_offset_info,
 )
-from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.reads import ReadResult
 
 
@@ -42,26 +40,22 @@ class Taking:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         pull_checks: PullChecks,
         offsets: OffsetTable,
-        progress: PopProgress,
-        buffer: CheckPointBuffer,
-        order: OrderInfo,
-        options: BrokerOptions,
-        seconds: Callable[[], float],
+        state: PopState,
     ) -> None:
         """
         @param pull_checks: counts what is taken.
         """
-        self._store = store
+        self._store = context.store
         self._pull_checks = pull_checks
         self._offsets = offsets
-        self._progress = progress
-        self._buffer = buffer
-        self._order = order
-        self._options = options
-        self._seconds = seconds
+        self._progress = state.progress
+        self._buffer = state.buffer
+        self._order = state.order
+        self._options = context.settings.broker
+        self._seconds = context.clock.seconds
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""

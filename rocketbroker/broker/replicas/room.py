@@ -7,6 +7,7 @@ from typing import final
 
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.slave_progress import SlaveProgress
 from rocketbroker.broker.room import Room
@@ -22,6 +23,7 @@ class ReplicasRoom(Room):
     @ivar server: sends the log to slaves.
     @ivar link: gets it from the master.
     @ivar status: how replication is.
+    @ivar bridge: to other brokers, for what an acting master may not store itself.
     @ivar progress: of a slave, how far behind its master it is.
     """
 
@@ -32,6 +34,9 @@ class ReplicasRoom(Room):
         self.server = context.replica_server(store, in_thread, registration.membership)
         self.link = context.master_link(store, in_thread)
         self.status = HaStatus(store, services, self.server, self.link)
+        self.bridge = EscapeBridge(
+            context.client, registration.routes, context.settings.broker
+        )
         masters = registration.registration.masters
         self.progress = SlaveProgress(
             context.client,

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.pop.test_pop -*-
-"""All parts of POP together.
+"""The room of POP: messages that each go to one member of a group.
 
   - L{pop}: request 200050. L{pop_checks}: its checks. L{taking}: what it takes of a
     queue. L{popped_messages}: its messages.
@@ -22,17 +22,11 @@ from collections.abc import Callable
 from typing import Final, final
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from rocketbroker.broker.appends.append_batcher import AppendBatcher
-from rocketbroker.broker.appends.group_commit import GroupCommit
-from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.json_table import JsonTable
-from rocketbroker.broker.long_requests import LongRequests
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.appends.room import AppendsRoom
+from rocketbroker.broker.context import BrokerContext
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pop.ack import Acknowledging
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
 from rocketbroker.broker.pop.hot_acks import HotAcks
@@ -43,23 +37,24 @@ from rocketbroker.broker.pop.peek import Peeking
 from rocketbroker.broker.pop.pop import Popping
 from rocketbroker.broker.pop.pop_checks import NO_KEY_VALUE_STORE, PopChecks
 from rocketbroker.broker.pop.pop_polling import PopPolling
+from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive import Reviving
-from rocketbroker.broker.pop.revive_log import ReviveLog, Timer
+from rocketbroker.broker.pop.revive_log import ReviveLog, WheelTimer
 from rocketbroker.broker.pop.taking import Taking
-from rocketbroker.broker.pull.pull_checks import PullChecks
-from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
+from rocketbroker.broker.pull.room import PullRoom
+from rocketbroker.broker.replicas.room import ReplicasRoom
+from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import POP_PROGRESS, Services
-from rocketbroker.broker.storage.store_scheduler import StoreScheduler
+from rocketbroker.broker.storage.room import StorageRoom
+from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import (
     IConnection,
     IResponderTable,
-    ISlices,
-    ITurns,
 )
-from rocketbroker.store.interfaces import Arrival, IStore
+from rocketbroker.store.interfaces import Arrival
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 
@@ -71,8 +66,8 @@ UNUSED_SECONDS: Final = 60.0
 
 
 @final
-class Pops:
-    """All parts of it.
+class PopRoom(Room):
+    """Consumption by POP.
 
     @ivar progress: how far groups are, and what they have in flight.
     @ivar order: what groups have that consume in order.
@@ -90,188 +85,81 @@ class Pops:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
-        settings: BrokerSettings,
-        order_file: JsonTable,
-        topics: TopicTable,
-        groups: GroupTable,
-        offsets: OffsetTable,
-        pull_checks: PullChecks,
-        batcher: AppendBatcher,
-        group_commit: GroupCommit,
-        scheduler: StoreScheduler,
-        timer: Timer,
-        host: bytes,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        turns: ITurns,
-        slices: ISlices,
-        long_requests: LongRequests,
-        services: Services,
-        bridge: EscapeBridge,
+        context: BrokerContext,
+        metadata: MetadataRoom,
+        replicas: ReplicasRoom,
+        appends: AppendsRoom,
+        storage: StorageRoom,
+        timer: TimerRoom,
+        pull: PullRoom,
     ) -> None:
-        """
-        @param timer: keeps check points until they are due.
-        @param bridge: to other brokers.
-        @param host: where this broker is reached, as records have it.
-        """
-        options, seconds = settings.broker, clock.seconds
-        self._clock = clock
-        self._store = store
+        settings, clock, wall_ms = context.settings, context.clock, context.wall_ms
+        options, store = settings.broker, context.store
+        topics, groups, offsets = metadata.topics, metadata.groups, metadata.offsets
+        scheduler, bridge = storage.scheduler, replicas.bridge
         self._options = options
         self._topics = topics
         self._groups = groups
-        self._offsets = offsets
-        self._batcher = batcher
-        self._scheduler = scheduler
-        self._services = services
-        self._seconds = seconds
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._turns = turns
-        self._slices = slices
-        self._long_requests = long_requests
+        self._services: Services = context.services
+        self._seconds = clock.seconds
+        self._turns = context.turns
         self._cleaned = 0.0
         self.scans = [0] * (len(SCAN_BOUNDS) + 1)
         self.scan_ms = 0.0
+        self._timer = WheelTimer(timer.service, settings.store, wall_ms)
         self._checks = PopChecks(
-            topics, groups, pull_checks, settings.store.timer_wheel_enable, options
+            topics, groups, pull.checks, settings.store.timer_wheel_enable, options
         )
         self._retry_topics = RetryTopics(topics, offsets, options)
-        self.progress = PopProgress(store, offsets, seconds, wall_ms())
-        self.order = OrderInfo(order_file, wall_ms)
-        self.pops = PopPolling(clock, store, options, turns)
-        self.notified = PopPolling(clock, store, options, turns, latest_first=True)
-        self.log = ReviveLog(
-            store, batcher, timer, options, host, wall_ms, services, bridge.put
+        self.progress = PopProgress(store, offsets, clock.seconds, wall_ms())
+        self.order = OrderInfo(context.tables.file("consumerOrderInfo.json"), wall_ms)
+        self.pops = PopPolling(clock, store, options, context.turns)
+        self.notified = PopPolling(
+            clock, store, options, context.turns, latest_first=True
         )
+        self.log = ReviveLog(context, appends.batcher, self._timer, bridge.put)
         self.buffer = CheckPointBuffer(
-            self.log, self.progress, options, seconds, wall_ms
+            self.log, self.progress, options, clock.seconds, wall_ms
         )
-        self._make_popping(pull_checks)
-        self._make_acks()
-        self._make_looking()
-        self._make_reviving(timer, group_commit, host, bridge)
-        offsets.watch(self)
-
-    def _make_popping(self, pull_checks: PullChecks) -> None:
-        """What gives messages out."""
-        self._taking = Taking(
-            self._store,
-            pull_checks,
-            self._offsets,
-            self.progress,
-            self.buffer,
-            self.order,
-            self._options,
-            self._seconds,
+        state = PopState(
+            self._retry_topics, self.progress, self.order, self.log, self.buffer
         )
+        self._taking = Taking(context, pull.checks, offsets, state)
         self.popping = Popping(
-            self._clock,
-            self._store,
+            context,
+            metadata,
+            state,
             self._checks,
             self._taking,
-            self._topics,
-            self._offsets,
-            self._retry_topics,
-            self.progress,
-            self.order,
             self.pops,
-            self.log,
-            self._options,
-            self._scheduler.dispatch,
-            self._wall_ms,
-            self._in_thread,
-            self._turns,
-            self._slices,
+            scheduler.dispatch,
         )
-
-    def _make_acks(self) -> None:
-        """What is told of messages that were given out."""
-        self.acks = Acknowledging(
-            self._store,
-            self._topics,
-            self._offsets,
-            self.progress,
-            self.buffer,
-            self.order,
-            self.pops,
-            self.log,
-            self._options,
-            self._slices,
-            self._long_requests,
-            self._turns,
-            self._wall_ms,
-        )
-        self.hot_acks = HotAcks(
-            self.acks, self.buffer, self.log, self._batcher, self._options
-        )
-        self.invisible_times = InvisibleTimes(
-            self.acks,
-            self._offsets,
-            self.order,
-            self.log,
-            self._batcher,
-            self._wall_ms,
-        )
-
-    def _make_reviving(
-        self, timer: Timer, group_commit: GroupCommit, host: bytes, bridge: EscapeBridge
-    ) -> None:
-        """What gives messages out again."""
-        self.revive = Reviving(
-            self._clock,
-            self._store,
-            self._topics,
-            self._groups,
-            self._offsets,
-            self._retry_topics,
-            self.progress,
-            self.log,
-            timer,
-            group_commit,
-            self._scheduler.appended,
-            self._options,
-            host,
-            self._wall_ms,
-            self._in_thread,
-            self._turns,
-            self._services,
-            bridge,
-        )
-
-    def _make_looking(self) -> None:
-        """What looks, and takes nothing."""
         self.notifications = Notifications(
-            self._clock,
-            self._store,
+            context,
+            topics,
+            state,
             self._checks,
-            self._topics,
-            self._retry_topics,
-            self.progress,
-            self.order,
             self.notified,
             self.pops,
-            self._scheduler.dispatch,
-            self._wall_ms,
-            self._slices,
+            scheduler.dispatch,
         )
-        self.peeking = Peeking(
-            self._store,
-            self._checks,
-            self._topics,
-            self._retry_topics,
-            self.progress,
-            self._scheduler.dispatch,
-            self._wall_ms,
-            self._in_thread,
-            self._slices,
+        self.peeking = Peeking(context, topics, state, self._checks, scheduler.dispatch)
+        acks = self.acks = Acknowledging(context, metadata, state, self.pops)
+        batcher = appends.batcher
+        self.hot_acks = HotAcks(acks, self.buffer, self.log, batcher, options)
+        self.invisible_times = InvisibleTimes(
+            acks, offsets, self.order, self.log, batcher, wall_ms
         )
+        self.revive = Reviving(
+            context, metadata, state, self._timer, appends.own, bridge
+        )
+        offsets.watch(self)
+        scheduler.watch(self.arrived)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self._options = settings.broker
+        self._timer.configure(settings.store)
         for part in (
             self._checks,
             self._retry_topics,
@@ -287,8 +175,8 @@ class Pops:
         ):
             part.configure(settings)
 
-    def register_main(self, table: IResponderTable) -> None:
-        """Answer on the main port, what the VIP port does not answer."""
+    def register_pulls(self, table: IResponderTable) -> None:
+        """Answer what the VIP port does not answer."""
         self.popping.register(table)
         self.notifications.register(table)
         self.peeking.register(table)
@@ -367,13 +255,13 @@ class Pops:
         """Revive no more; fires when no step is under way."""
         return self.revive.stop()
 
-    def save(self) -> None:
-        """Put into the table of offsets how far all is; write the file of orders."""
+    def save(self) -> Deferred[None]:
+        """Put into the table of offsets how far all is; write the file of orders.
+
+        @return: fires when that file is written.
+        """
         self.progress.commit()
         self.revive.save()
         self.order.clean(self._has_queue)
         self.order.save()
-
-    def saved(self) -> Deferred[None]:
-        """Fires when no write of its file is under way."""
         return self.order.saved()
