@@ -96,7 +96,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "diagnostics",
         "pop",
         "parts",
-        "group_roles",
+        "acting",
         "admin",
         "broker",
     ),

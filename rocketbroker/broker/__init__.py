@@ -8,7 +8,6 @@ the whole world.
 
   - L{rocketbroker.broker.broker}: the ports, the order of start and stop.
   - L{rocketbroker.broker.parts}: all parts, wired to one another.
-  - L{rocketbroker.broker.group_roles}: the group of one name, and acting in it.
   - L{rocketbroker.broker.context}: the effects that are injected.
   - L{rocketbroker.broker.room}: what a broker asks of each of its rooms.
 
@@ -30,6 +29,7 @@ Its rooms, each of which imports only those above it in this list:
   - L{rocketbroker.broker.statictopics}: logical queues that move between brokers.
   - L{rocketbroker.broker.diagnostics}: problems of groups.
   - L{rocketbroker.broker.pop}: each message to one member of a group.
+  - L{rocketbroker.broker.acting}: the group of one name, and acting in it.
   - L{rocketbroker.broker.admin}: administrators' requests.
 
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;

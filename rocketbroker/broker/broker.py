@@ -19,9 +19,9 @@ from typing import Final, Protocol, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from rocketbroker.broker.acting.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.admin.administration import administration, runtime_info
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync

@@ -5,5 +5,4 @@
 - L{delay_level}: one level, its progress, and the search for its due messages.
 - L{delay_offsets}: C{delayOffset.json}, the progress of all levels.
 - L{delay_recovery}: after a crash, finds what was delivered but not yet recorded.
-- L{escape_delays}: delivers to another group, in an absent master's place.
 """

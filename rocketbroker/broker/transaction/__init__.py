@@ -6,5 +6,4 @@
 - L{end_transaction}: request 37, commit or rollback. L{check_back}: request 39, the
   check at the producer. L{resume_check}: request 323, checks that begin again.
 - L{counters}: for metrics and operators.
-- L{escape_halves}: gives open transactions to another group, in a master's place.
 """

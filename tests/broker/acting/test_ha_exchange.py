@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
+from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
 from rocketbroker.errors import NoPermission, SystemFailure
 from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.remoting.table import ResponderTable

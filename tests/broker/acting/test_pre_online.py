@@ -8,14 +8,14 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.registration.known_hosts import KnownHosts
-from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
-from rocketbroker.broker.replicas.pre_online import (
+from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
+from rocketbroker.broker.acting.pre_online import (
     MasterWay,
     PreOnline,
     SlaveWay,
 )
-from rocketbroker.broker.replicas.reverse_sync import ReverseSync
+from rocketbroker.broker.acting.reverse_sync import ReverseSync
+from rocketbroker.broker.registration.known_hosts import KnownHosts
 from rocketbroker.broker.roles import starts_isolated
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions

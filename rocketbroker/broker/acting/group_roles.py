@@ -1,10 +1,10 @@
-# -*- test-case-name: tests.broker.test_group_roles -*-
+# -*- test-case-name: tests.broker.acting.test_group_roles -*-
 """The brokers of one name: how this one gets into their group, and acts in it.
 
 Every broker answers requests 60, 905 and 906. With enableSlaveActingMaster it sends
 heartbeats, looks at its group, and starts isolated if it is to have replicas
-(L{rocketbroker.broker.replicas.pre_online}); a slave does an absent master's work
-(L{rocketbroker.broker.replicas.acting_master}).
+(L{rocketbroker.broker.acting.pre_online}); a slave does an absent master's work
+(L{rocketbroker.broker.acting.acting_master}).
 
 C{docs/facts/ha.md} 13.
 """
@@ -15,21 +15,21 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred, gatherResults, succeed
 
+from rocketbroker.broker.acting.acting_master import ActingMaster
+from rocketbroker.broker.acting.escape_delays import EscapeDelays
+from rocketbroker.broker.acting.escape_halves import EscapeHalves
+from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
+from rocketbroker.broker.acting.pre_online import MasterWay, PreOnline, SlaveWay
+from rocketbroker.broker.acting.reverse_sync import ReverseSync
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.registration.member_group import MASTER_ID
-from rocketbroker.broker.replicas.acting_master import ActingMaster
-from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.replicas.ha_status import HaStatus
-from rocketbroker.broker.replicas.pre_online import MasterWay, PreOnline, SlaveWay
-from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.broker.replicas.timer_checkpoint import TimerCheckpoint
 from rocketbroker.broker.roles import Role, role_of, starts_isolated
-from rocketbroker.broker.schedule.escape_delays import EscapeDelays
 from rocketbroker.broker.services import HEARTBEATS, MEMBERS, PRE_ONLINE
 from rocketbroker.broker.timer.outlet import EscapeOutlet
-from rocketbroker.broker.transaction.escape_halves import EscapeHalves
 from rocketbroker.remoting.interfaces import IResponderTable
 
 #: A shorter haMasterAddress is none, as in RocketMQ.

@@ -6,9 +6,9 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.broker.acting.acting_master import PAUSE_SECONDS, ActingMaster
+from rocketbroker.broker.acting.ha_exchange import HAInfo
 from rocketbroker.broker.registration.member_group import Least
-from rocketbroker.broker.replicas.acting_master import PAUSE_SECONDS, ActingMaster
-from rocketbroker.broker.replicas.ha_exchange import HAInfo
 from rocketbroker.errors import ConnectionLost
 
 MASTER = Least(0, "m:1")

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.transaction.test_escape_halves -*-
+# -*- test-case-name: tests.broker.acting.test_escape_halves -*-
 """Gives an absent master's open transactions to another group.
 
 A slave that acts for a master cannot check transactions back: it may store neither the
@@ -21,10 +21,10 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
 
+from rocketbroker.broker.acting.escape_delays import Put
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.messages.escaped import half_message
 from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.schedule.escape_delays import Put
 from rocketbroker.broker.services import ESCAPE_HALVES, Services
 from rocketbroker.broker.transaction.check_back import GROUP, CheckBack, Found
 from rocketbroker.broker.transaction.op_queue import OpQueue

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from twisted.internet.defer import Deferred
 
+from rocketbroker.broker.acting.escape_halves import EscapeHalves
 from rocketbroker.broker.messages.escaped import Escaped
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.transaction.check_back import GROUP
-from rocketbroker.broker.transaction.escape_halves import EscapeHalves
 from rocketbroker.records.names import HALF_TOPIC
 from rocketbroker.testing.threads import at_once
 from tests.broker.transactions import COMMIT, ROUND, TransactionCase

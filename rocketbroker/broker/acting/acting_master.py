@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.replicas.test_acting_master -*-
+# -*- test-case-name: tests.broker.acting.test_acting_master -*-
 """Which broker of a group does the absent master's work: the one whose id is the least.
 
 An acting master serves no sends: it delivers what is due, and gives open transactions
@@ -23,8 +23,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.acting.ha_exchange import HAInfo
 from rocketbroker.broker.registration.member_group import MASTER_ID, Least
-from rocketbroker.broker.replicas.ha_exchange import HAInfo
 from rocketbroker.errors import RocketbrokerError
 
 #: For how long a slave does nothing in a master's place that is coming back; masters

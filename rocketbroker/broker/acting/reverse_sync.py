@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.replicas.test_reverse_sync -*-
+# -*- test-case-name: tests.broker.acting.test_reverse_sync -*-
 """What a master that comes back takes over from a slave: the progress made meanwhile.
 
 While a master is gone, consumers commit their offsets at the slave that acts for it,

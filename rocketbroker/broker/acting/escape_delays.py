@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.schedule.test_escape_delays -*-
+# -*- test-case-name: tests.broker.acting.test_escape_delays -*-
 """Delivers an absent master's delayed messages, to another group.
 
 The slave that acts for a master has the messages in its log, and the offsets of the
@@ -9,7 +9,7 @@ once; what that does not take is tried again after L{REST_SECONDS}, in order.
 
 The table of offsets is up to date whenever nothing is under way: the master asks for it
 when it comes back, after it has said so and the slave has ended its work
-(L{rocketbroker.broker.replicas.acting_master}). Only messages behind one that nobody
+(L{rocketbroker.broker.acting.acting_master}). Only messages behind one that nobody
 took are delivered by both.
 
 C{docs/facts/ha.md} 13, 14; C{docs/facts/store.md} 18.

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.replicas.test_pre_online -*-
+# -*- test-case-name: tests.broker.acting.test_pre_online -*-
 """What a broker does before name servers hear of it, where a slave may act as master.
 
 With enableSlaveActingMaster and totalReplicas above 1 a broker starts I{isolated}: it
@@ -25,12 +25,12 @@ from typing import Protocol, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.broker.acting.acting_master import Following
+from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
+from rocketbroker.broker.acting.reverse_sync import ReverseSync
 from rocketbroker.broker.registration.known_hosts import KnownHosts, host_of, packed
 from rocketbroker.broker.registration.member_group import MASTER_ID, MemberGroup
-from rocketbroker.broker.replicas.acting_master import Following
-from rocketbroker.broker.replicas.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.replicas.ha_status import TRANSFER
-from rocketbroker.broker.replicas.reverse_sync import ReverseSync
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.remoting.addresses import packed_address
 from rocketbroker.replication.interfaces import IReplicaServer

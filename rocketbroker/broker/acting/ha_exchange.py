@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.broker.replicas.test_ha_exchange -*-
+# -*- test-case-name: tests.broker.acting.test_ha_exchange -*-
 """Request 906, by which brokers of a group tell one another who is followed where.
 
 A master that starts tells each slave where it is; a slave that starts asks the master.

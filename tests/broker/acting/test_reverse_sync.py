@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.replicas.reverse_sync import ReverseSync
+from rocketbroker.broker.acting.reverse_sync import ReverseSync
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.errors import SystemFailure
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
