@@ -41,5 +41,6 @@ L{rocketbroker.broker.wait_limits}: how long requests may wait to be begun;
 L{rocketbroker.broker.waiting_requests}: those that wait for a thread or for slices;
 L{rocketbroker.broker.running_settings}: the settings in force, and who obeys them;
 L{rocketbroker.broker.roles}: what a broker is to the others of its name;
+L{rocketbroker.broker.figures}: the room of figures over time;
 L{rocketbroker.broker.services}: the table of all that is done again and again.
 """

@@ -12,37 +12,23 @@ the store closes last. docs/facts/broker.md 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable
 from typing import Final, Protocol, final
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from rocketbroker.broker.acting.group_roles import MIN_MASTER_ADDRESS, GroupRoles
 from rocketbroker.broker.admin.administration import administration, runtime_info
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.parts import Parts
-from rocketbroker.broker.registration.masters import Master
-from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import (
-    CLEAN_MAPPINGS,
-    DISPATCH_BEHIND,
-    SAMPLES,
     SAVE_TABLES,
-    STATISTICS,
-    WATERMARKS,
 )
-from rocketbroker.broker.statictopics.mapped_requests import MappedRequests
-from rocketbroker.broker.statictopics.mapping_cleanup import MappingCleanup
-from rocketbroker.broker.statictopics.other_brokers import OtherBrokers
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.remoting.table import ResponderTable
-from rocketbroker.store.retention.cleaner import local_hour
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
@@ -69,12 +55,6 @@ class Broker(Parts):
     """A broker.
 
     @ivar runtime_info: its state in figures.
-    @ivar ha_status: how replication is.
-    @ivar metadata_sync: of a slave, copies its master's tables.
-    @ivar slave_progress: of a slave, how far behind its master it is.
-    @ivar group_roles: how this broker gets into the group of its name, and acts in it.
-    @ivar pop: consumption by POP.
-    @ivar mapped_requests: stand before the responders for static topics.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -88,52 +68,16 @@ class Broker(Parts):
         self.vip = ResponderTable()
         self.runtime_info = runtime_info(self, env, self._problem_figure)
         administrators = (self.runtime_info, *administration(self, env))
-        self.ha_status = self.replicas.status
-        self.slave_progress = self.replicas.progress
-        self.metadata_sync = self._make_metadata_sync(env)
-        self.group_roles = GroupRoles(self, env, self.ha_status)
         for part in (*self.responders(), self.group_roles, *administrators):
             part.register(self.main)
             part.register(self.vip)
         for room in self.rooms:
             room.register_pulls(self.main)
-        self.mapped_requests = self._make_mapped_requests(env)
+        for table in (self.main, self.vip):
+            self.static_topics.stand_before(table)
         self._limit_waits(settings)
         self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
-
-    def _make_metadata_sync(self, env: BrokerContext) -> MetadataSync:
-        return MetadataSync(
-            env.clock,
-            env.wall_ms,
-            env.in_thread,
-            env.slices,
-            env.client,
-            self.registration.masters,
-            self.address,
-            self.topics,
-            self.mappings,
-            self.groups,
-            self.offsets,
-            self.request_modes,
-            self.schedule.become,
-            self.services,
-        )
-
-    def _make_mapped_requests(self, env: BrokerContext) -> MappedRequests:
-        options = self.settings.broker
-        others = OtherBrokers(env.client, self.routes, options)
-        self.running.subscribe(others.configure)
-        mapped = MappedRequests(self.mappings, others, options.broker_name)
-        for table in (self.main, self.vip):
-            mapped.stand_before(table)
-        # Pulls that wait in a queue that has moved are to ask at its new place.
-        self.mappings.watch(self.long_polling.wake_all)
-        self.mapping_cleanup = MappingCleanup(
-            self.mappings, others, self.routes, self.settings, env.wall_ms, local_hour
-        )
-        self.running.subscribe(self.mapping_cleanup.configure)
-        return mapped
 
     def _limit_waits(self, settings: BrokerSettings) -> None:
         """Set how long requests may wait to be begun."""
@@ -181,35 +125,8 @@ class Broker(Parts):
         for room in self.rooms:
             room.start()
         self.metadata_sync.start()
-        self._follow()
-        begin = self.services.begin
-        begin(SAVE_TABLES, self._save)
-        begin(WATERMARKS, self.watermarks.look)
-        begin(DISPATCH_BEHIND, self.watermarks.look_behind)
-        begin(SAMPLES, self.statistics.look)
-        begin(CLEAN_MAPPINGS, self.mapping_cleanup.look)
-        begin(STATISTICS, partial(self._in_slices, self.keyed_stats.look))
+        self.services.begin(SAVE_TABLES, self._save)
         return self.group_roles.start().addCallback(lambda _: self._ready())
-
-    def _follow(self) -> None:
-        """Get the log from the master, if this is a slave."""
-        if self.services.role is not Role.SLAVE:
-            return
-        given = self.settings.store.ha_master_address or ""
-        if len(given) >= MIN_MASTER_ADDRESS:
-            self.master_link.follow(given)
-        else:
-            self.registration.masters.watch_answers(self._master_named)
-        self.master_link.start()
-
-    def _master_named(self, master: Master) -> None:
-        # A master that is gone may come back: its address stays.
-        if master.ha_address is not None:
-            self.master_link.follow(master.ha_address)
-
-    def _in_slices(self, work: Callable[[], Iterator[None]]) -> Deferred[None]:
-        """Do regular work over all topics or groups; the stop drops it."""
-        return self.slices.run(work, work()).addErrback(only_stopped)
 
     def _ready(self) -> None:
         """Log the sentence of RocketMQ that scripts wait for."""
@@ -240,9 +157,7 @@ class Broker(Parts):
         found = self.context.tables.problems()
         for room in rooms:
             found += room.problems()
-        if self.services.role is not Role.MASTER:
-            found += [table.problem for table in self.metadata_sync.tables]
-        return [sentence for sentence in found if sentence]
+        return found + self.metadata_sync.problems()
 
     def unhealthy(self) -> str | None:
         """Why this broker does not do what it is there for, for C{/healthz}."""

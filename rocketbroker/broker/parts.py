@@ -8,23 +8,24 @@ L{rocketbroker.broker.admin.administration}.
 
 from __future__ import annotations
 
+from rocketbroker.broker.acting.group_roles import GroupRoles
+from rocketbroker.broker.acting.masters_work import MastersWork
 from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.diagnostics.room import DiagnosticsRoom
+from rocketbroker.broker.figures import FiguresRoom
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pop.room import PopRoom
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.room import Responder, Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.room import SendRoom
-from rocketbroker.broker.stats.broker_stats import BrokerStats
-from rocketbroker.broker.stats.creation_times import CreationTimes
-from rocketbroker.broker.stats.keyed_stats import KeyedStats
-from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
+from rocketbroker.broker.statictopics.room import StaticTopicsRoom
 from rocketbroker.broker.storage.room import StorageRoom
 from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.broker.transaction.room import TransactionRoom
@@ -83,6 +84,7 @@ class Parts:
             self.timer,
             self.pull,
         )
+        self._make_group(context)
         self.rooms: tuple[Room, ...] = (
             self.metadata,
             self.names,
@@ -97,10 +99,38 @@ class Parts:
             self.pull,
             self.diagnostics,
             self.pop,
+            self.static_topics,
+            self.figures,
         )
         self._name_parts()
-        self._make_statistics()
         self.running.subscribe(self._configure)
+
+    def _make_group(self, context: BrokerContext) -> None:
+        """Make what concerns other brokers, and the figures of this one."""
+        self.static_topics = StaticTopicsRoom(
+            context, self.metadata, self.names, self.pull
+        )
+        self.figures = FiguresRoom(
+            context, self.appends, self.delays, self.send, self.pull
+        )
+        self.metadata_sync = MetadataSync(
+            context,
+            self.metadata,
+            self.names.registration.masters,
+            self.delays.service.become,
+        )
+        work = MastersWork(
+            context,
+            self.metadata,
+            self.replicas.bridge,
+            self.appends.own,
+            self.timer,
+            self.delays,
+            self.transactions,
+        )
+        self.group_roles = GroupRoles(
+            context, self.names, self.replicas, self.pull, work
+        )
 
     def _name_parts(self) -> None:
         """Give names to parts of rooms."""
@@ -130,6 +160,13 @@ class Parts:
         self.broadcasts, self.cold_flow = self.pull.broadcasts, self.pull.cold_flow
         self.slow_groups = self.pull.slow_groups
         self.diagnosis = self.diagnostics.diagnosis
+        self.statistics, self.keyed_stats = self.figures.statistics, self.figures.keyed
+        self.creation_times = self.figures.creation_times
+        self.watermarks = self.figures.watermarks
+        self.ha_status, self.slave_progress = (
+            self.replicas.status,
+            self.replicas.progress,
+        )
 
     @property
     def settings(self) -> BrokerSettings:
@@ -143,46 +180,10 @@ class Parts:
             self.context.services,
             self.context.waiting,
             *self.rooms,
+            self.group_roles,
         )
         for part in obeying:
             part.configure(settings)
-
-    def _make_statistics(self) -> None:
-        """Figures over time."""
-        env, store = self.context, self.store
-        self.statistics = BrokerStats(
-            env.clock.seconds,
-            env.wall_ms,
-            store,
-            self.batcher.put_times,
-            self.sending,
-            self.pulling,
-            self.pull_checks,
-        )
-        self.keyed_stats = KeyedStats(
-            env.clock.seconds,
-            self.settings.broker.broker_cluster_name,
-            self.sending,
-            self.pull_checks,
-            self.send_back.counts.messages,
-            self._delivered,
-        )
-        self.creation_times = CreationTimes(env.clock.seconds)
-        commit, pulling = self.group_commit, self.pulling
-        self.watermarks = Watermarks(
-            store,
-            (
-                Waiting("Send", lambda: commit.waiting, commit.waiting_ms),
-                Waiting("Pull", lambda: pulling.cold, pulling.cold_since_ms),
-                *of_families(self.waiting_requests.values()),
-            ),
-        )
-
-    def _delivered(self) -> tuple[int, int]:
-        """The delayed messages that count as pulled, and their bytes."""
-        if not self.settings.store.enable_schedule_message_stats:
-            return 0, 0
-        return self.schedule.delivered, self.schedule.delivered_bytes
 
     def responders(self) -> list[Responder]:
         """The parts that answer on both ports: all of these but pulls."""

@@ -22,16 +22,15 @@ from functools import partial
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, DeferredList, gatherResults
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.escaped import Escaped, due_message
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.services import ESCAPE_DELAYS, Services
-from rocketbroker.store.interfaces import IStore
 
 #: How many messages of a level are under way at once: what another broker stores in
 #: some ms.
@@ -56,28 +55,24 @@ class EscapeDelays:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
+        context: BrokerContext,
         offsets: DelayOffsets,
         levels: Callable[[], Iterable[DelayLevel]],
         put: Put,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        services: Services,
     ) -> None:
         """
         @param levels: I{Blocking.} The levels, as far as they are by offsets and log.
         """
         self.delivered = 0
         self.unreadable = 0
-        self._clock = clock
-        self._store = store
+        self._clock = context.clock
+        self._store = context.store
         self._offsets = offsets
         self._find_levels = levels
         self._put = put
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._services = services
+        self._wall_ms = context.wall_ms
+        self._in_thread: InThread = context.in_thread
+        self._services: Services = context.services
         self._levels: list[DelayLevel] = []
         self._under_way: set[Deferred[None]] = set()
 

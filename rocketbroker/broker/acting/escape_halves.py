@@ -15,22 +15,22 @@ C{docs/facts/transaction-timer-pop.md} A6, 3c; C{docs/facts/ha.md} 13, 14.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, final
 
 from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.broker.acting.escape_delays import Put
+from rocketbroker.broker.appends.own_appends import OwnAppends
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.escaped import half_message
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.services import ESCAPE_HALVES, Services
 from rocketbroker.broker.transaction.check_back import GROUP, CheckBack, Found
 from rocketbroker.broker.transaction.op_queue import OpQueue
-from rocketbroker.broker.transaction.open_transactions import OpenTransactions
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
-from rocketbroker.store.interfaces import IStore
 
 #: How many halves are read at once.
 MAX_READ: Final = 32
@@ -45,30 +45,26 @@ class EscapeHalves:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         checks: CheckBack,
-        state: OpenTransactions,
         marks: OpQueue,
         offsets: OffsetTable,
-        dispatch: Callable[[], None],
+        appends: OwnAppends,
         put: Put,
-        in_thread: InThread,
-        services: Services,
     ) -> None:
         """
         @param checks: finds the open transactions; it does not run while this does.
-        @param dispatch: enters what was appended into the queues, now.
         """
         self.given = 0
-        self._store = store
+        self._store = context.store
         self._checks = checks
-        self._state = state
+        self._state = marks.state
         self._marks = marks
         self._offsets = offsets
-        self._dispatch = dispatch
+        self._appends = appends
         self._put = put
-        self._in_thread = in_thread
-        self._services = services
+        self._in_thread: InThread = context.in_thread
+        self._services: Services = context.services
         self._round: Deferred[None] = succeed(None)
 
     def start(self) -> None:
@@ -105,7 +101,7 @@ class EscapeHalves:
 
     async def _run(self) -> None:
         """Give away all that are open now."""
-        self._dispatch()
+        self._appends.dispatch()
         end = self._store.queue(HALF_TOPIC, 0).max_offset
         while (block := await self._in_thread(self._marks.read)) is not None:
             self._marks.take(block)

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.broker.acting.test_group_roles -*-
 """The brokers of one name: how this one gets into their group, and acts in it.
 
-Every broker answers requests 60, 905 and 906. With enableSlaveActingMaster it sends
+Every broker answers requests 905 and 906. With enableSlaveActingMaster it sends
 heartbeats, looks at its group, and starts isolated if it is to have replicas
 (L{rocketbroker.broker.acting.pre_online}); a slave does an absent master's work
 (L{rocketbroker.broker.acting.acting_master}).
@@ -13,23 +13,21 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from twisted.internet.defer import Deferred, gatherResults, succeed
+from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.broker.acting.acting_master import ActingMaster
-from rocketbroker.broker.acting.escape_delays import EscapeDelays
-from rocketbroker.broker.acting.escape_halves import EscapeHalves
 from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
+from rocketbroker.broker.acting.masters_work import MastersWork
 from rocketbroker.broker.acting.pre_online import MasterWay, PreOnline, SlaveWay
-from rocketbroker.broker.acting.reverse_sync import ReverseSync
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.parts import Parts
+from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.registration.member_group import MASTER_ID
-from rocketbroker.broker.replicas.ha_status import HaStatus
-from rocketbroker.broker.replicas.timer_checkpoint import TimerCheckpoint
+from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.roles import Role, role_of, starts_isolated
-from rocketbroker.broker.services import HEARTBEATS, MEMBERS, PRE_ONLINE
-from rocketbroker.broker.timer.outlet import EscapeOutlet
+from rocketbroker.broker.services import HEARTBEATS, MEMBERS, PRE_ONLINE, Services
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
 
 #: A shorter haMasterAddress is none, as in RocketMQ.
@@ -42,88 +40,67 @@ class GroupRoles:
 
     @ivar pre_online: the way to the name servers; None if nothing stands before it.
     @ivar acting: of a slave that may act as master; else None.
-    @ivar bridge: takes what an acting master may not store itself.
     """
 
-    def __init__(self, parts: Parts, env: BrokerContext, ha_status: HaStatus) -> None:
+    def __init__(
+        self,
+        context: BrokerContext,
+        names: RegistrationRoom,
+        replicas: ReplicasRoom,
+        pull: PullRoom,
+        work: MastersWork,
+    ) -> None:
         """
-        @param ha_status: shows where the master's log ended when it started.
+        @param names: the name servers.
+        @param work: what a slave does that acts for a master.
         """
-        settings = parts.settings
-        self._parts = parts
-        self._ha_status = ha_status
+        settings = context.settings
+        self._address = context.address
+        self._services: Services = context.services
+        self._store = context.store
+        self._names = names
+        self._replicas = replicas
+        self._work = work
         self._tried: Deferred[None] | None = None
         self._is_slave = role_of(settings) is Role.SLAVE
         self._enabled = settings.broker.enable_slave_acting_master
         self._flush_offset = 0
-        refusals = parts.registration.refusals
-        self.exchange = HAExchange(env.client, self._own, self._told, refusals)
-        timers = parts.timers
-        self._timers = TimerCheckpoint(timers.checkpoint, timers.counts.to_json)
-        self.bridge = parts.replicas.bridge
+        self._options = settings.store
+        registration = names.registration
+        members, broker_id = registration.members, settings.broker.broker_id
+        self.exchange = HAExchange(
+            context.client, self._own, self._told, registration.refusals
+        )
         self.acting: ActingMaster | None = None
         if self._enabled and self._is_slave:
-            self._make_acting(parts, env)
+            wake_all = pull.long_polling.wake_all
+            self.acting = ActingMaster(
+                context.clock, broker_id, self, self, self.exchange.ask, wake_all
+            )
+            members.watch(self.acting.heard)
         self.pre_online: PreOnline | None = None
         if starts_isolated(settings):
             way: MasterWay | SlaveWay
             if self._is_slave:
-                link = parts.master_link
+                link = replicas.link
                 way = SlaveWay(self.exchange, self, link, self._note_flush_offset)
             else:
-                take_delays = parts.delay_offsets.take_back
-                take_timers = parts.timers.take_back
-                reverse = ReverseSync(
-                    env.client, parts.offsets, take_delays, take_timers
+                hosts = names.name_servers.hosts
+                way = MasterWay(
+                    self.exchange, replicas.server, work.reverse_sync, hosts
                 )
-                hosts = parts.name_servers.hosts
-                way = MasterWay(self.exchange, parts.replica_server, reverse, hosts)
             self.pre_online = PreOnline(
-                parts.registration.members,
-                settings.broker.broker_id,
-                parts.address,
-                way,
-                self._online,
+                members, broker_id, context.address, way, self._online
             )
 
-    def _make_acting(self, parts: Parts, env: BrokerContext) -> None:
-        """The work in a master's place."""
-        self.delays = EscapeDelays(
-            env.clock,
-            parts.store,
-            parts.delay_offsets,
-            parts.schedule.levels,
-            self.bridge.put,
-            env.wall_ms,
-            env.in_thread,
-            parts.services,
-        )
-        self.halves = EscapeHalves(
-            parts.store,
-            parts.transactions.checks,
-            parts.transactions.state,
-            parts.transactions.marks,
-            parts.offsets,
-            parts.scheduler.dispatch,
-            self.bridge.put,
-            env.in_thread,
-            parts.services,
-        )
-        self.acting = ActingMaster(
-            env.clock,
-            parts.settings.broker.broker_id,
-            self,
-            self,
-            self.exchange.ask,
-            parts.long_polling.wake_all,
-        )
-        parts.registration.members.watch(self.acting.heard)
+    def configure(self, settings: BrokerSettings) -> None:
+        """Obey these settings from now on."""
+        self._options = settings.store
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         self.exchange.register(table)
-        self._timers.register(table)
-        self._parts.registration.members.register(table)
+        self._names.registration.members.register(table)
 
     # Start and stop.
 
@@ -133,14 +110,11 @@ class GroupRoles:
         @return: fires when they know it or could not be reached, or when it has begun
             to wait for the others of its group.
         """
-        parts = self._parts
-        begin, members = parts.services.begin, parts.registration.members
-        self._flush_offset = parts.store.published_position
+        begin, members = self._services.begin, self._names.registration.members
+        self._follow_master()
+        self._flush_offset = self._store.published_position
         if self.acting is not None:
-            self.delays.start()
-            self.halves.start()
-            precision_ms = parts.timers.timers.precision_ms
-            parts.timers.escape_by(EscapeOutlet(self.bridge.put, precision_ms))
+            self._work.start()
         if self._enabled:
             begin(HEARTBEATS, self._heartbeat)
             begin(MEMBERS, members.look)
@@ -150,9 +124,25 @@ class GroupRoles:
         begin(PRE_ONLINE, self._look)
         return tried
 
+    def _follow_master(self) -> None:
+        """Get the log from the master, if this is a slave."""
+        if self._services.role is not Role.SLAVE:
+            return
+        link, given = self._replicas.link, self._options.ha_master_address or ""
+        if len(given) >= MIN_MASTER_ADDRESS:
+            link.follow(given)
+        else:
+            self._names.registration.masters.watch_answers(self._master_named)
+        link.start()
+
+    def _master_named(self, master: Master) -> None:
+        # A master that is gone may come back: its address stays.
+        if master.ha_address is not None:
+            self._replicas.link.follow(master.ha_address)
+
     def _heartbeat(self) -> None:
         if self.pre_online is None or self.pre_online.is_online:
-            self._parts.registration.members.heartbeat()
+            self._names.registration.members.heartbeat()
 
     def _look(self) -> Deferred[None]:
         assert self.pre_online is not None
@@ -170,12 +160,11 @@ class GroupRoles:
 
         @param least: the least id of its group.
         """
-        parts = self._parts
         if self.pre_online is not None:
-            parts.services.calls[PRE_ONLINE].stop()
+            self._services.calls[PRE_ONLINE].stop()
         if not self._is_slave:
-            parts.services.act_as(Role.MASTER)
-        registered = parts.registration.start()
+            self._services.act_as(Role.MASTER)
+        registered = self._names.registration.start()
         if self.acting is not None:
             self.acting.online(least)
         return registered
@@ -188,33 +177,31 @@ class GroupRoles:
 
     def begin(self) -> None:
         """This slave acts for the master."""
-        self._parts.services.act_as(Role.ACTING_MASTER)
+        self._services.act_as(Role.ACTING_MASTER)
 
     def end(self) -> Deferred[None]:
         """It does not any more."""
-        self._parts.services.act_as(Role.SLAVE)
-        timers = self._parts.timers.ended()
-        ended = gatherResults([self.delays.ended(), self.halves.ended(), timers])
-        return ended.addCallback(lambda _: None)
+        self._services.act_as(Role.SLAVE)
+        return self._work.ended()
 
     # Who is followed.
 
     def follow(self, master: str | None, ha_address: str | None) -> None:
         """There is a master, or there is none."""
-        self._parts.registration.masters.say(Master(ha_address, master))
+        self._names.registration.masters.say(Master(ha_address, master))
         self._follow_log(ha_address)
 
     def _follow_log(self, ha_address: str | None) -> None:
-        given = self._parts.settings.store.ha_master_address or ""
+        given = self._options.ha_master_address or ""
         if len(given) < MIN_MASTER_ADDRESS:
-            self._parts.master_link.follow(ha_address)
+            self._replicas.link.follow(ha_address)
 
     def _own(self) -> HAInfo:
         """What this broker says of itself."""
         if self._is_slave:
             return HAInfo()
-        ha_address = self._parts.name_server_api.ha_address
-        return HAInfo(self._parts.address, ha_address, self._flush_offset)
+        ha_address = self._names.calls.ha_address
+        return HAInfo(self._address, ha_address, self._flush_offset)
 
     def _told(self, info: HAInfo) -> Deferred[None] | None:
         """A master says that it comes back.
@@ -226,14 +213,14 @@ class GroupRoles:
         """
         if not self._is_slave:
             return None
-        self._parts.membership.check_master(info.ha_address or "")
+        self._names.membership.check_master(info.ha_address or "")
         self._note_flush_offset(info)
         self._follow_log(info.ha_address)
         return None if self.acting is None else self.acting.pause()
 
     def _note_flush_offset(self, info: HAInfo) -> None:
         """Keep where the master's log ended when it started, if nothing is known."""
-        status, options = self._ha_status, self._parts.settings.store
+        status, options = self._replicas.status, self._options
         wanted = options.sync_master_flush_offset_when_startup
         if wanted and not status.master_flush_offset:
             status.master_flush_offset = info.flush_offset or 0

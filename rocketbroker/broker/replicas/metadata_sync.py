@@ -31,23 +31,21 @@ from functools import partial
 from typing import Final, TypeAlias, TypeVar, final
 
 from twisted.internet.defer import CancelledError, Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.context import Caller
-from rocketbroker.broker.metadata.groups import GroupTable
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.message_request_mode import (
-    MessageRequestModes,
     loaded_modes,
 )
 from rocketbroker.broker.metadata.offset_files import offsets_in
-from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.queue_mappings import QueueMappings, loaded_details
-from rocketbroker.broker.metadata.topics import TopicTable, bounded, loaded_version
+from rocketbroker.broker.metadata.queue_mappings import loaded_details
+from rocketbroker.broker.metadata.room import MetadataRoom
+from rocketbroker.broker.metadata.topics import bounded, loaded_version
 from rocketbroker.broker.registration.masters import Master, Masters
 from rocketbroker.broker.registration.name_server_api import successful
+from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import METADATA_SYNC, Services
 from rocketbroker.errors import (
     RemoteProtocolError,
@@ -114,40 +112,29 @@ class MetadataSync:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
-        slices: ISlices,
-        client: Caller,
+        context: BrokerContext,
+        metadata: MetadataRoom,
         masters: Masters,
-        own_address: str,
-        topics: TopicTable,
-        mappings: QueueMappings,
-        groups: GroupTable,
-        offsets: OffsetTable,
-        request_modes: MessageRequestModes,
         take_delays: Callable[[Mapping[str, object]], None],
-        services: Services,
     ) -> None:
         """
-        @param own_address: where this broker is asked: what it would copy from there is
-            its own.
         @param take_delays: takes the offsets of delay levels.
         """
-        self._clock = clock
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
-        self._slices = slices
-        self._client = client
+        self._clock = context.clock
+        self._wall_ms = context.wall_ms
+        self._in_thread: InThread = context.in_thread
+        self._slices: ISlices = context.slices
+        self._client = context.client
         self._masters = masters
-        self._own_address = own_address
-        self._topics = topics
-        self._mappings = mappings
-        self._groups = groups
-        self._offsets = offsets
-        self._request_modes = request_modes
+        #: What would be copied from there is this broker's own.
+        self._own_address = context.address
+        self._topics = metadata.topics
+        self._mappings = metadata.mappings
+        self._groups = metadata.groups
+        self._offsets = metadata.offsets
+        self._request_modes = metadata.request_modes
         self._take_delays = take_delays
-        self._services = services
+        self._services: Services = context.services
         self._next_at = 0.0
         self._is_copying = False
         self._is_running = False
@@ -168,6 +155,12 @@ class MetadataSync:
     def stop(self) -> None:
         """End: nothing is put into a table any more."""
         self._is_running = False
+
+    def problems(self) -> list[str]:
+        """Sentences about tables that could not be copied, of what is no master."""
+        if self._services.role is Role.MASTER:
+            return []
+        return [table.problem for table in self.tables if table.problem]
 
     def look(self) -> Deferred[None]:
         """Copy all tables, if it is time; fires when that is done."""

@@ -31,6 +31,7 @@ class ScheduleRoom(Room):
         self, context: BrokerContext, appends: AppendsRoom, timer: TimerRoom
     ) -> None:
         self._services: Services = context.services
+        self._counts = context.settings.store.enable_schedule_message_stats
         self.delay_messages = timer.delay_messages
         self.offsets = DelayOffsets(
             context.tables.file("delayOffset.json"),
@@ -48,6 +49,13 @@ class ScheduleRoom(Room):
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self.offsets.configure(settings)
+        self._counts = settings.store.enable_schedule_message_stats
+
+    def delivered(self) -> tuple[int, int]:
+        """The messages that count as pulled by a group, and their bytes."""
+        if not self._counts:
+            return 0, 0
+        return self.service.delivered, self.service.delivered_bytes
 
     def load(self) -> None:
         """I{Blocking.} Read how far each level is; the store is open."""

@@ -18,6 +18,7 @@ from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.timer_messages import TimerMessages
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.replicas.timer_checkpoint import TimerCheckpoint
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.timer.outlet import StoreOutlet
 from rocketbroker.broker.timer.recall import Recall
@@ -62,6 +63,7 @@ class TimerRoom(Room):
         counts = TimerCounts(context.tables.file("timermetrics"), wall_ms)
         outlet = StoreOutlet(store, appends.own, appends.lmqs)
         self.service = TimerService(context, timers, counts, outlet)
+        self._checkpoint = TimerCheckpoint(self.service.checkpoint, counts.to_json)
         self.recall = Recall(
             context,
             metadata.topics,
@@ -80,6 +82,7 @@ class TimerRoom(Room):
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         self.recall.register(table)
+        self._checkpoint.register(table)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""

@@ -9,7 +9,6 @@ from rocketbroker.broker.messages.escaped import Escaped
 from rocketbroker.broker.roles import Role
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue.queue import Queue
-from rocketbroker.testing.threads import at_once
 from tests.broker.delays import DelayingCase
 from tests.broker.rig import logged
 
@@ -27,14 +26,10 @@ class EscapeDelaysTests(DelayingCase):
         self.refused: set[bytes] = set()
         self.holds = False
         self.delays = EscapeDelays(
-            self.rig.clock,
-            self.rig.store,
+            self.rig.broker.context,
             self.rig.broker.delay_offsets,
             self.rig.schedule.levels,
             self.take,
-            self.rig.wall_ms,
-            at_once,
-            self.rig.broker.services,
         )
         self.delays.start()
         for number in range(3):

@@ -9,7 +9,6 @@ from rocketbroker.broker.messages.escaped import Escaped
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.transaction.check_back import GROUP
 from rocketbroker.records.names import HALF_TOPIC
-from rocketbroker.testing.threads import at_once
 from tests.broker.transactions import COMMIT, ROUND, TransactionCase
 
 
@@ -24,15 +23,12 @@ class EscapeHalvesTests(TransactionCase):
         self.held: Deferred[bool] | None = None
         transactions = self.rig.transactions
         self.escapes = EscapeHalves(
-            self.rig.store,
+            self.rig.broker.context,
             transactions.checks,
-            transactions.state,
             transactions.marks,
             self.rig.offsets,
-            self.rig.scheduler.dispatch,
+            self.rig.broker.appends.own,
             self.take,
-            at_once,
-            self.rig.broker.services,
         )
         self.escapes.start()
         answers = [self.half(b"%d" % number) for number in range(3)]

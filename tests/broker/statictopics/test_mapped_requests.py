@@ -69,7 +69,7 @@ class MappedRequestTests(PairCase):
         self.assertEqual([answer.code for answer in answers], [0, 0, 0])
         self.assertEqual(self.ask(11, {**pull_ext(), "topic": "U"}).code, 0)
         sending = self.brokers["a"].sending
-        self.assertEqual(self.brokers["a"].mapped_requests.mapped, 0)
+        self.assertEqual(self.brokers["a"].static_topics.mapped.mapped, 0)
         self.assertEqual(sending.hot_sends + sending.general_sends, 4)
 
     def test_hotSends(self) -> None:
@@ -283,6 +283,6 @@ class MappedRequestTests(PairCase):
         self.assertEqual(self.brokers["a"].mappings.details, {})
         self.ask(310, send_ext("T", d="1"), b"x")
         self.network.advance(1)
-        before = self.brokers["a"].mapped_requests.mapped
+        before = self.brokers["a"].static_topics.mapped.mapped
         self.assertEqual(self.ask(310, send_ext("T"), b"x").code, 0)
-        self.assertEqual(self.brokers["a"].mapped_requests.mapped, before)
+        self.assertEqual(self.brokers["a"].static_topics.mapped.mapped, before)

@@ -20,7 +20,7 @@ class MappingCleanupTests(PairCase):
     def clean(self, name: str) -> MappingCleanup:
         """A round of cleaning."""
         broker = self.brokers[name]
-        others = broker.mapping_cleanup._others
+        others = broker.static_topics.others
         cleanup = MappingCleanup(
             broker.mappings,
             others,
