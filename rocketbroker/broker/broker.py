@@ -18,11 +18,13 @@ from typing import Final, Protocol, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from rocketbroker.broker.admin.administration import administration, runtime_info
+from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
+from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
+from rocketbroker.broker.admin.tables_room import TablesAdminRoom
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.parts import Parts
 from rocketbroker.broker.roles import Role
-from rocketbroker.broker.room import Room
+from rocketbroker.broker.room import Responder, Room
 from rocketbroker.broker.services import (
     SAVE_TABLES,
 )
@@ -63,21 +65,61 @@ class Broker(Parts):
 
     def __init__(self, context: BrokerContext) -> None:
         super().__init__(context)
-        env, settings = context, context.settings
         self.main = ResponderTable()
         self.vip = ResponderTable()
-        self.runtime_info = runtime_info(self, env, self._problem_figure)
-        administrators = (self.runtime_info, *administration(self, env))
-        for part in (*self.responders(), self.group_roles, *administrators):
-            part.register(self.main)
-            part.register(self.vip)
+        self._make_administration(context)
+        responders: tuple[Responder, ...] = (
+            self.services,
+            *self.rooms,
+            self.group_roles,
+        )
+        for responder in responders:
+            responder.register(self.main)
+            responder.register(self.vip)
         for room in self.rooms:
             room.register_pulls(self.main)
         for table in (self.main, self.vip):
             self.static_topics.stand_before(table)
-        self._limit_waits(settings)
+        self._limit_waits(context.settings)
         self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
+
+    def _make_administration(self, context: BrokerContext) -> None:
+        """Make the rooms that show and change the others on request."""
+        tables = TablesAdminRoom(
+            context,
+            self.metadata,
+            self.names,
+            self.clients,
+            self.appends,
+            self.timer,
+            self.figures,
+        )
+        consumers = ConsumersAdminRoom(
+            context,
+            self.metadata,
+            self.clients,
+            self.storage,
+            self.pull,
+            self.figures,
+        )
+        others = (
+            self.schedule.figures,
+            self.timers.figures,
+            self.log_subscribers.figures,
+            self._problem_figure,
+        )
+        itself = BrokerAdminRoom(
+            context,
+            self.running,
+            self.names,
+            self.appends,
+            self.pull,
+            self.figures,
+            others,
+        )
+        self.runtime_info = itself.runtime_info
+        self.rooms = (*self.rooms, tables, consumers, itself)
 
     def _limit_waits(self, settings: BrokerSettings) -> None:
         """Set how long requests may wait to be begun."""

@@ -20,7 +20,7 @@ from rocketbroker.broker.background_work import BackgroundWork, InThread
 from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.table_files import TableFiles
-from rocketbroker.broker.waiting_requests import WaitingFamilies
+from rocketbroker.broker.waiting_requests import WaitingFamilies, WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.ids import UniqueKeys
@@ -34,6 +34,7 @@ from rocketbroker.replication.interfaces import (
 )
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin
+from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 
 
@@ -141,6 +142,11 @@ class BrokerContext:
     @long_requests.default
     def _make_long_requests(self) -> LongRequests:
         return LongRequests(self.slices)
+
+    @property
+    def administrators(self) -> WaitingRequests:
+        """The requests of administrators that wait."""
+        return self.waiting.family(RequestCode.GET_BROKER_RUNTIME_INFO)
 
     @property
     def told_port(self) -> int:

@@ -21,7 +21,7 @@ from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.room import ReplicasRoom
-from rocketbroker.broker.room import Responder, Room
+from rocketbroker.broker.room import Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.room import SendRoom
@@ -184,10 +184,3 @@ class Parts:
         )
         for part in obeying:
             part.configure(settings)
-
-    def responders(self) -> list[Responder]:
-        """The parts that answer on both ports: all of these but pulls."""
-        return [
-            self.services,
-            *self.rooms,
-        ]

@@ -8,7 +8,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.administration import administrators
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemBusy
@@ -180,6 +179,6 @@ class BrokerTests(SynchronousTestCase):
         assert isinstance(viewed, Deferred)
         self.failureResultOf(asked, SystemBusy)
         self.assertNoResult(viewed)
-        self.assertEqual(administrators(rig.broker.context).refused, 1)
+        self.assertEqual(rig.broker.context.administrators.refused, 1)
         rig.threads.run()
         self.failureResultOf(viewed)

@@ -10,7 +10,6 @@ from prometheus_client.core import Metric, Sample
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.admin.administration import administrators
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.context import BrokerContext
@@ -432,7 +431,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_limit_refused_total"
         self.assertEqual(self.value(name, limit="topics"), 2)
         self.assertEqual(self.value(name, limit="groups"), 0)
-        administrators(self.broker.context).refused = 3
+        self.broker.context.administrators.refused = 3
         name = "rocketbroker_waiting_requests_refused_total"
         self.assertEqual(self.value(name, family="get_broker_runtime_info"), 3)
         self.assertEqual(self.value(name, family="pull_message"), 0)

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.admin -*-
-"""Administration, put together by L{administration}.
+"""Administration, by three rooms: L{tables_room}, L{consumers_room}, L{broker_room}.
 
 - L{topic_admin}: topics. L{group_admin}: groups. L{broker_config}: settings, shown and
   changed (26, 25). L{runtime_info}: figures (28).

@@ -21,22 +21,19 @@ from rocketbroker.broker.admin.queue_tables import (
     made_places,
     table_of,
 )
-from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import with_body
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
-from rocketbroker.broker.metadata.queue_mappings import QueueMappings
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.metadata.offsets import NONE
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
-    ISlices,
 )
 from rocketbroker.remoting.slices import soon
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
@@ -87,37 +84,31 @@ class ConsumeProgress:
 
     def __init__(
         self,
-        store: IStore,
-        broker_name: str,
-        address: str,
-        topics: TopicTable,
-        mappings: QueueMappings,
-        groups: GroupTable,
-        offsets: OffsetTable,
+        context: BrokerContext,
+        metadata: MetadataRoom,
         consumers: ConsumerRegistry,
         taken_tps: Callable[[str, str], float],
         dispatch: Callable[[], None],
-        wall_ms: Callable[[], int],
-        slices: ISlices,
-        in_thread: InThread,
     ) -> None:
         """
-        @param address: this broker's, for answers.
         @param taken_tps: how many messages of a topic a group has got a second, in the
             last minute.
         @param dispatch: enters all appended messages into the queues, now.
         """
-        self._store = store
-        self._broker_name = broker_name
-        self._address = address
-        self._topics = topics
-        self._mappings = mappings
-        self._groups = groups
-        self._offsets = offsets
+        waiting = context.administrators
+        slices = waiting.before_slices(context.slices)
+        in_thread = waiting.before_threads(context.in_thread)
+        self._store = context.store
+        self._broker_name = context.settings.broker.broker_name
+        self._address = context.address
+        self._topics = metadata.topics
+        self._mappings = metadata.mappings
+        self._groups = metadata.groups
+        self._offsets = metadata.offsets
         self._consumers = consumers
         self._taken_tps = taken_tps
         self._dispatch = dispatch
-        self._wall_ms = wall_ms
+        self._wall_ms = context.wall_ms
         self._slices = slices
         self._in_thread = in_thread
         self._tables = QueueTables(slices, in_thread)

@@ -17,6 +17,7 @@ from rocketbroker.broker.admin.queue_tables import entry_text, table_of
 from rocketbroker.broker.clients.consumers import ConsumerGroup, ConsumerRegistry
 from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.clients.producers import ProducerRegistry
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import (
     GROUP_OBJECTS,
     STEP_ENTRIES,
@@ -24,11 +25,8 @@ from rocketbroker.broker.json_bodies import (
     read,
     with_body,
 )
-from rocketbroker.broker.long_requests import LongRequests
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.offsets import OffsetTable
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.stats.creation_times import CreationTimes
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
@@ -38,7 +36,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.names import MAX_QUEUES, group_problem
 from rocketbroker.remoting.changes import differences
-from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -67,33 +65,26 @@ class GroupAdmin:
 
     def __init__(
         self,
-        options: BrokerOptions,
-        groups: GroupTable,
-        offsets: OffsetTable,
+        context: BrokerContext,
+        metadata: MetadataRoom,
         consumers: ConsumerRegistry,
         producers: ProducerRegistry,
-        slices: ISlices,
-        long_requests: LongRequests,
-        address: str,
-        seconds: Callable[[], float],
-        wall_ms: Callable[[], int],
         times: CreationTimes,
     ) -> None:
         """
-        @param address: this broker's, for answers.
-        @param seconds: the monotonic time, in which members are L{seen
-            <rocketbroker.broker.clients.members.Member>}.
         @param times: of the requests that make groups.
         """
         self._times = times
-        self._options = options
-        self._slices = slices
-        self._long = long_requests
-        self._address = address
-        self._seconds = seconds
-        self._wall_ms = wall_ms
-        self._groups = groups
-        self._offsets = offsets
+        self._options = context.settings.broker
+        self._slices = context.administrators.before_slices(context.slices)
+        self._long = context.long_requests
+        self._address = context.address
+        #: Monotonic time, in which members are L{seen
+        #: <rocketbroker.broker.clients.members.Member>}.
+        self._seconds = context.clock.seconds
+        self._wall_ms = context.wall_ms
+        self._groups = metadata.groups
+        self._offsets = metadata.offsets
         self._consumers = consumers
         self._producers = producers
 

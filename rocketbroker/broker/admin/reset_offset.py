@@ -24,15 +24,13 @@ from rocketbroker.broker.admin.queue_tables import (
     list_of,
     table_of,
 )
-from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
 from rocketbroker.broker.clients.members import Member
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import with_body
-from rocketbroker.broker.metadata.groups import GroupTable
-from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
-from rocketbroker.broker.metadata.topics import TopicTable
+from rocketbroker.broker.metadata.offsets import NONE
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pull.pull import Pulling
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
@@ -45,10 +43,9 @@ from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
-    ISlices,
 )
 from rocketbroker.remoting.slices import soon
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
@@ -73,25 +70,23 @@ class ResetOffset:
 
     def __init__(
         self,
-        store: IStore,
-        options: BrokerOptions,
-        topics: TopicTable,
-        groups: GroupTable,
-        offsets: OffsetTable,
+        context: BrokerContext,
+        metadata: MetadataRoom,
         consumers: ConsumerRegistry,
         pulling: Pulling,
         dispatch: Callable[[], None],
-        slices: ISlices,
-        in_thread: InThread,
     ) -> None:
         """
         @param dispatch: enters all appended messages into the queues, now.
         """
-        self._store = store
-        self._options = options
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
+        waiting = context.administrators
+        slices = waiting.before_slices(context.slices)
+        in_thread = waiting.before_threads(context.in_thread)
+        self._store = context.store
+        self._options = context.settings.broker
+        self._topics = metadata.topics
+        self._groups = metadata.groups
+        self._offsets = metadata.offsets
         self._consumers = consumers
         self._pulling = pulling
         self._dispatch = dispatch

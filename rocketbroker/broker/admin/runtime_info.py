@@ -20,7 +20,7 @@ from typing import Final, final
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.appends.group_commit import GroupCommit
-from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.pull.pull import MAX_COLD, Pulling
 from rocketbroker.broker.running_settings import RunningSettings
@@ -67,13 +67,11 @@ class RuntimeInfo:
 
     def __init__(
         self,
+        context: BrokerContext,
         running: RunningSettings,
-        store: IStore,
         statistics: BrokerStats,
         group_commit: GroupCommit,
         pulling: Pulling,
-        wall_ms: Callable[[], int],
-        in_thread: InThread,
         ends: Callable[[], int],
         others: Sequence[Callable[[], Mapping[str, str]]],
     ) -> None:
@@ -82,15 +80,15 @@ class RuntimeInfo:
         @param others: figures of parts that are not always there.
         """
         self._running = running
-        self._store = store
+        self._store = context.store
         self._statistics = statistics
         self._group_commit = group_commit
         self._pulling = pulling
-        self._wall_ms = wall_ms
-        self._in_thread = in_thread
+        self._wall_ms = context.wall_ms
+        self._in_thread = context.administrators.before_threads(context.in_thread)
         self._ends = ends
         self._others = others
-        self._started_ms = wall_ms()
+        self._started_ms = context.wall_ms()
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

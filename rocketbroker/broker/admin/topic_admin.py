@@ -19,15 +19,14 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.admin.queue_tables import QueueTables, entry_text, table_of
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import (
     STEP_ENTRIES,
     check_count,
     read,
     with_body,
 )
-from rocketbroker.broker.long_requests import LongRequests
-from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.metadata.queue_mappings import QueueMappings
+from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.metadata.topic_attributes import (
     altered,
     check_message_type,
@@ -37,10 +36,8 @@ from rocketbroker.broker.metadata.topics import (
     INHERIT,
     READ,
     WRITE,
-    TopicTable,
 )
 from rocketbroker.broker.stats.creation_times import Creation, CreationTimes
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
@@ -50,10 +47,10 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
 from rocketbroker.remoting.changes import differences
-from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
+from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.remoting.slices import soon
 from rocketbroker.routing.static_topics import check
-from rocketbroker.store.interfaces import IQueue, IStore
+from rocketbroker.store.interfaces import IQueue
 from rocketbroker.wire.bodies.mappings import (
     LogicQueueMappingItem,
     TopicQueueMappingDetail,
@@ -91,17 +88,11 @@ class TopicAdmin:
 
     def __init__(
         self,
-        store: IStore,
-        options: BrokerOptions,
-        topics: TopicTable,
-        mappings: QueueMappings,
-        offsets: OffsetTable,
+        context: BrokerContext,
+        metadata: MetadataRoom,
         put_tps: Callable[[str], float],
         forget_timers: Callable[[str], None],
         append: Callable[[], None],
-        slices: ISlices,
-        long_requests: LongRequests,
-        in_thread: InThread,
         announced: Callable[[float], Deferred[None]],
         times: CreationTimes,
     ) -> None:
@@ -115,18 +106,19 @@ class TopicAdmin:
         @param times: of the requests that make topics.
         """
         self._times = times
-        self._store = store
-        self._options = options
-        self._topics = topics
-        self._mappings = mappings
-        self._offsets = offsets
+        slices = context.administrators.before_slices(context.slices)
+        self._store = context.store
+        self._options = context.settings.broker
+        self._topics = metadata.topics
+        self._mappings = metadata.mappings
+        self._offsets = metadata.offsets
         self._put_tps = put_tps
         self._forget_timers = forget_timers
         self._append = append
         self._slices = slices
-        self._long = long_requests
-        self._in_thread = in_thread
-        self._queue_tables = QueueTables(slices, in_thread)
+        self._long = context.long_requests
+        self._in_thread: InThread = context.in_thread
+        self._queue_tables = QueueTables(slices, context.in_thread)
         self._announced = announced
 
     def configure(self, settings: BrokerSettings) -> None:

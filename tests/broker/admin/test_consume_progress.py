@@ -10,7 +10,6 @@ from rocketbroker.broker.admin.consume_progress import ConsumeProgress
 from rocketbroker.broker.admin.queue_tables import STEP_QUEUES
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.testing.connections import RecordedConnection
-from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.fastjson import loads
@@ -27,19 +26,11 @@ class ProgressTests(SynchronousTestCase):
         rig.topic("T", queues=2)
         rig.topic("U", queues=1)
         requests = ConsumeProgress(
-            rig.store,
-            "broker-a",
-            "10.0.0.1:10911",
-            rig.topics,
-            rig.broker.mappings,
-            rig.groups,
-            rig.offsets,
+            rig.broker.context,
+            rig.broker.metadata,
             rig.consumers,
             lambda group, topic: {"T": 1.5, "U": 2.0, "O": 0.0}[topic],
             rig.scheduler.dispatch,
-            rig.wall_ms,
-            rig.broker.slices,
-            at_once,
         )
         requests.register(rig.table)
         for _ in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -58,13 +59,11 @@ class RuntimeInfoTests(SynchronousTestCase):
         if threads:
             # The figures are read at once although other reads wait.
             RuntimeInfo(
+                attrs.evolve(rig.broker.context, in_thread=at_once),
                 rig.broker.running,
-                rig.store,
                 rig.statistics,
                 rig.group_commit,
                 rig.pulling,
-                rig.wall_ms,
-                at_once,
                 rig.broker.waiting_requests[RequestCode.END_TRANSACTION].size,
                 [],
             ).register(rig.table)

@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -27,7 +28,7 @@ from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import dumps, loads
-from tests.broker.rig import HOST, Rig, answered, logged, send_ext
+from tests.broker.rig import HOST, Rig, answered, logged, send_ext, settings_of
 
 T = TypeVar("T")
 
@@ -76,20 +77,24 @@ class TopicAdminTests(SynchronousTestCase):
         self.addCleanup(self.rig.close)
         rig = self.rig
         self.announced: Deferred[None] = succeed(None)
+        broker = rig.broker
+        context = attrs.evolve(
+            broker.context,
+            settings=settings_of(
+                broker=BrokerOptions(broker_name="broker-a", **options)
+            ),
+            store=store or rig.store,
+            in_thread=in_thread,
+        )
+        self.slices = context.slices
         admin = TopicAdmin(
-            store or rig.store,
-            BrokerOptions(broker_name="broker-a", **options),
-            rig.topics,
-            rig.broker.mappings,
-            rig.offsets,
+            context,
+            broker.metadata,
             {"T": 2.5}.__getitem__,
-            rig.broker.timers.counts.forget,
+            broker.timers.counts.forget,
             rig.batcher.flush,
-            rig.broker.slices,
-            rig.broker.context.long_requests,
-            in_thread,
             self.wait,
-            rig.broker.creation_times,
+            broker.creation_times,
         )
         admin.register(rig.table)
 
@@ -260,7 +265,7 @@ class TopicAdminTests(SynchronousTestCase):
         self.assertIsNotNone(self.rig.topics.config("T"))
         self.rig.clock.advance(0)
         self.assertEqual(answered(deleting).code, 0)
-        self.assertEqual(self.rig.broker.slices.steps, 4)
+        self.assertEqual(self.slices.steps, 4)
         self.assertEqual(self.rig.offsets.keys(), ["U@G0"])
         left = {"T", *(f"%RETRY%{group}_T" for group in groups)}
         self.assertEqual(left.intersection(self.rig.topics.names()), set())
