@@ -97,7 +97,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "pop",
         "figures",
         "acting",
-        "parts",
         "admin",
         "broker",
     ),

@@ -374,7 +374,7 @@ class BrokerService(LoggedService):
             self.broker.listen(self.main, self.vip)
             self.metrics.listen()
         except BaseException:
-            for server in (self.main, self.vip, self.broker.replica_server):
+            for server in (self.main, self.vip, self.broker.replicas.server):
                 server.stop()
             store.close()
             raise
@@ -456,7 +456,10 @@ class BrokerService(LoggedService):
 
         @param output: its form.
         """
-        broker, names = self.ready_broker(), ";".join(self.broker.name_servers.current)
+        broker, names = (
+            self.ready_broker(),
+            ";".join(self.broker.registration.name_servers.current),
+        )
         if output == "json":
             store = self.settings.store.store_path_root_dir
             metrics = self.metrics.address
@@ -466,8 +469,8 @@ class BrokerService(LoggedService):
     def _start(self) -> None:
         # Before the name servers are told the topics.
         for name, queues in self._topics.items():
-            if self.broker.topics.config(name) is None:
-                self.broker.topics.ensure(name, queues)
+            if self.broker.metadata.topics.config(name) is None:
+                self.broker.metadata.topics.ensure(name, queues)
         if self.workers is not None:
             self.workers.start()
         self.broker.start().chainDeferred(self.ready)

@@ -175,7 +175,7 @@ def broker_site(
             broker.unhealthy,
             lambda: [*broker.standing(), *broker.problems()],
             broker.not_ready,
-            {b"problems": ProblemsResource(broker.diagnosis.to_json)},
+            {b"problems": ProblemsResource(broker.diagnostics.diagnosis.to_json)},
         )
 
     return make

@@ -6,8 +6,7 @@ that is injected (L{rocketbroker.broker.background_work.InThread}), and come bac
 they touch a table. Time, files, store and connections are injected, so that a test is
 the whole world.
 
-  - L{rocketbroker.broker.broker}: the ports, the order of start and stop.
-  - L{rocketbroker.broker.parts}: all parts, wired to one another.
+  - L{rocketbroker.broker.broker}: the rooms, the ports, the order of start and stop.
   - L{rocketbroker.broker.context}: the effects that are injected.
   - L{rocketbroker.broker.room}: what a broker asks of each of its rooms.
 

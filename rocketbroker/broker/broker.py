@@ -18,16 +18,34 @@ from typing import Final, Protocol, final
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from rocketbroker.broker.acting.group_roles import GroupRoles
+from rocketbroker.broker.acting.masters_work import MastersWork
 from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
 from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
 from rocketbroker.broker.admin.tables_room import TablesAdminRoom
+from rocketbroker.broker.appends.room import AppendsRoom
+from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.parts import Parts
+from rocketbroker.broker.diagnostics.room import DiagnosticsRoom
+from rocketbroker.broker.figures import FiguresRoom
+from rocketbroker.broker.metadata.room import MetadataRoom
+from rocketbroker.broker.pop.room import PopRoom
+from rocketbroker.broker.pull.room import PullRoom
+from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.replicas.metadata_sync import MetadataSync
+from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.room import Responder, Room
+from rocketbroker.broker.running_settings import Configured, RunningSettings
+from rocketbroker.broker.schedule.room import ScheduleRoom
+from rocketbroker.broker.send.room import SendRoom
 from rocketbroker.broker.services import (
     SAVE_TABLES,
 )
+from rocketbroker.broker.statictopics.room import StaticTopicsRoom
+from rocketbroker.broker.storage.room import StorageRoom
+from rocketbroker.broker.timer.room import TimerRoom
+from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.table import ResponderTable
@@ -37,9 +55,6 @@ VIP_DISTANCE: Final = 2
 
 #: Why no client finds a broker that works alone.
 NO_NAME_SERVER: Final = "No name server is configured (namesrvAddr)."
-
-#: Producers that are silent for so long are gone; for consumers a setting says it.
-PRODUCER_SILENCE_SECONDS: Final = 120.0
 
 
 class Server(Protocol):
@@ -53,9 +68,14 @@ class Server(Protocol):
 
 
 @final
-class Broker(Parts):
+class Broker:
     """A broker.
 
+    The rooms stand in the order in which they are made, each from those before it.
+
+    @ivar rooms: those below, and those of administrators.
+    @ivar metadata_sync: of a slave, copies its master's tables.
+    @ivar group_roles: how this broker gets into the group of its name, and acts in it.
     @ivar runtime_info: its state in figures.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
@@ -64,7 +84,66 @@ class Broker(Parts):
     _log = Logger()
 
     def __init__(self, context: BrokerContext) -> None:
-        super().__init__(context)
+        self.context = context
+        self.running = RunningSettings(context.settings, context.wall_ms)
+        self.port, self.told_port = context.port, context.told_port
+        self.address = context.address
+        self.store = context.store
+        self.slices = context.slices
+        self.services = context.services
+        self.metadata = MetadataRoom(context)
+        self.registration = RegistrationRoom(context, self.metadata)
+        self.clients = ClientsRoom(context, self.metadata, self.registration)
+        self.replicas = ReplicasRoom(context, self.registration)
+        self.appends = AppendsRoom(context, self.registration, self.replicas)
+        self.storage = StorageRoom(context, self.appends, self.replicas)
+        self.timer = TimerRoom(context, self.metadata, self.registration, self.appends)
+        self.schedule = ScheduleRoom(context, self.appends, self.timer)
+        self.transactions = TransactionRoom(
+            context, self.metadata, self.clients, self.appends, self.timer
+        )
+        self.send = SendRoom(
+            context,
+            self.metadata,
+            self.clients,
+            self.appends,
+            self.schedule,
+            self.transactions,
+        )
+        self.pull = PullRoom(
+            context, self.metadata, self.clients, self.storage, self.running
+        )
+        self.diagnostics = DiagnosticsRoom(
+            context, self.metadata, self.clients, self.registration, self.pull
+        )
+        self.pop = PopRoom(
+            context,
+            self.metadata,
+            self.replicas,
+            self.appends,
+            self.storage,
+            self.timer,
+            self.pull,
+        )
+        self._make_group(context)
+        self.rooms: tuple[Room, ...] = (
+            self.metadata,
+            self.registration,
+            self.clients,
+            self.replicas,
+            self.appends,
+            self.storage,
+            self.timer,
+            self.schedule,
+            self.transactions,
+            self.send,
+            self.pull,
+            self.diagnostics,
+            self.pop,
+            self.static_topics,
+            self.figures,
+        )
+        self.running.subscribe(self._configure)
         self.main = ResponderTable()
         self.vip = ResponderTable()
         self._make_administration(context)
@@ -84,12 +163,56 @@ class Broker(Parts):
         self.running.subscribe(self._limit_waits)
         self._servers: list[Server] = []
 
+    def _make_group(self, context: BrokerContext) -> None:
+        """Make what concerns other brokers, and the figures of this one."""
+        self.static_topics = StaticTopicsRoom(
+            context, self.metadata, self.registration, self.pull
+        )
+        self.figures = FiguresRoom(
+            context, self.appends, self.schedule, self.send, self.pull
+        )
+        self.metadata_sync = MetadataSync(
+            context,
+            self.metadata,
+            self.registration.registration.masters,
+            self.schedule.service.become,
+        )
+        work = MastersWork(
+            context,
+            self.metadata,
+            self.replicas.bridge,
+            self.appends.own,
+            self.timer,
+            self.schedule,
+            self.transactions,
+        )
+        self.group_roles = GroupRoles(
+            context, self.registration, self.replicas, self.pull, work
+        )
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings in force."""
+        return self.running.current
+
+    def _configure(self, settings: BrokerSettings) -> None:
+        """Tell the rooms to obey other settings."""
+        self.store.configure(settings.store)
+        obeying: tuple[Configured, ...] = (
+            self.context.services,
+            self.context.waiting,
+            *self.rooms,
+            self.group_roles,
+        )
+        for part in obeying:
+            part.configure(settings)
+
     def _make_administration(self, context: BrokerContext) -> None:
         """Make the rooms that show and change the others on request."""
         tables = TablesAdminRoom(
             context,
             self.metadata,
-            self.names,
+            self.registration,
             self.clients,
             self.appends,
             self.timer,
@@ -104,15 +227,15 @@ class Broker(Parts):
             self.figures,
         )
         others = (
-            self.schedule.figures,
-            self.timers.figures,
-            self.log_subscribers.figures,
+            self.schedule.service.figures,
+            self.timer.service.figures,
+            self.storage.log_subscribers.figures,
             self._problem_figure,
         )
         itself = BrokerAdminRoom(
             context,
             self.running,
-            self.names,
+            self.registration,
             self.appends,
             self.pull,
             self.figures,
@@ -133,14 +256,14 @@ class Broker(Parts):
 
         @raise StoreError: it cannot be opened; one sentence.
         """
-        for room in (self.metadata, self.clients, self.names):
+        for room in (self.metadata, self.clients, self.registration):
             room.load()
-        self.store.know_topics(self.topics.is_batch)
+        self.store.know_topics(self.metadata.topics.is_batch)
         self.store.open()
         if self.settings.broker.enable_calc_filter_bit_map:
-            self.store.calculate_bit_maps(self.filters.bit_map)
+            self.store.calculate_bit_maps(self.clients.filters.bit_map)
         self.timer.load()
-        self.delays.load()
+        self.schedule.load()
         self.transactions.load()
         self.pop.load()
         self.storage.load()
@@ -156,8 +279,8 @@ class Broker(Parts):
         self._servers.append(main)
         vip.listen(vip_port(self.port))
         self._servers.append(vip)
-        port = self.replica_server.listen(self.settings.store.ha_listen_port)
-        self.name_server_api.ha_address = f"{self.settings.broker.broker_ip2}:{port}"
+        port = self.replicas.server.listen(self.settings.store.ha_listen_port)
+        self.registration.calls.ha_address = f"{self.settings.broker.broker_ip2}:{port}"
 
     def start(self) -> Deferred[None]:
         """Begin regular work and tell the name servers.
@@ -172,7 +295,7 @@ class Broker(Parts):
 
     def _ready(self) -> None:
         """Log the sentence of RocketMQ that scripts wait for."""
-        options, servers = self.settings.broker, self.name_servers.current
+        options, servers = self.settings.broker, self.registration.name_servers.current
         self._log.info(
             "The broker[{name}, {ip}:{port}] boot success. serializeType=JSON{servers}",
             name=options.broker_name,
@@ -203,27 +326,27 @@ class Broker(Parts):
 
     def unhealthy(self) -> str | None:
         """Why this broker does not do what it is there for, for C{/healthz}."""
-        return self.store.refusal() or self.ha_status.without_master()
+        return self.store.refusal() or self.replicas.status.without_master()
 
     def standing(self) -> list[str]:
         """Sentences about what is as it should be, for C{/healthz}: of a slave, how far
         behind its master it is."""
         if self.services.role is Role.MASTER:
             return []
-        return [self.slave_progress.sentence()]
+        return [self.replicas.progress.sentence()]
 
     def not_ready(self) -> str | None:
         """Why clients cannot use this broker, for C{/healthz/ready}."""
-        if not self.registration.is_known:
+        if not self.registration.registration.is_known:
             way = self.group_roles.pre_online
             if way is not None and way.problem:
                 return f"This broker is not registered yet: {way.problem}"
             return "No name server knows this broker."
         if self.services.role is Role.SLAVE:
-            behind = self.slave_progress.not_ready()
+            behind = self.replicas.progress.not_ready()
             if behind is not None:
                 return behind
-        alone = None if self.name_servers.is_needed() else NO_NAME_SERVER
+        alone = None if self.registration.name_servers.is_needed() else NO_NAME_SERVER
         return self.store.refusal() or alone
 
     def stop(self) -> Deferred[None]:
@@ -234,24 +357,24 @@ class Broker(Parts):
         left = self.group_roles.stop()
         self.services.stop()
         self.metadata_sync.stop()
-        self.membership.stop()
+        self.registration.membership.stop()
         for step in (
             lambda: left,
-            self.registration.stop,
+            self.registration.registration.stop,
             self._stop_answering,
-            self.delays.stop,
+            self.schedule.stop,
             self.timer.stop,
             self.transactions.stop,
             self.pop.stop,
-            self.master_link.stop,
-            self.cleanup.stop,
-            self.scheduler.stop,
-            self.group_commit.stop,
-            self.replica_server.stop,
+            self.replicas.link.stop,
+            self.storage.cleanup.stop,
+            self.storage.scheduler.stop,
+            self.appends.group_commit.stop,
+            self.replicas.server.stop,
             self._flush,
-            self.log_subscribers.stop,
+            self.storage.log_subscribers.stop,
             self._save_now,
-            self.timers.close,
+            self.timer.service.close,
             self.context.in_thread.settled,
             lambda: self.context.in_thread(self.store.close),
         ):
@@ -263,10 +386,10 @@ class Broker(Parts):
 
     async def _stop_answering(self) -> None:
         """Answer the requests that wait for the disk, then close the ports."""
-        self.long_polling.stop()
+        self.pull.long_polling.stop()
         self.pop.stop_answering()
-        self.batcher.flush()
-        await self.group_commit.settled()
+        self.appends.batcher.flush()
+        await self.appends.group_commit.settled()
         self.context.tables.hurry()
         await self.context.tables.idle()
         await gatherResults([server.stop() for server in self._servers])
@@ -278,7 +401,7 @@ class Broker(Parts):
 
     def _save_now(self) -> Deferred[list[None]]:
         """L{_save} without pauses between writes, and without slices."""
-        self.offsets.save_now()
+        self.metadata.offsets.save_now()
         saved = self._save()
         self.context.tables.hurry()
         return saved

@@ -127,7 +127,7 @@ class BrokerFamilies:
         self._in_thread = in_thread
         self._workers = workers
         self._lags = LagFamilies(broker)
-        self._existing = Existing(broker.topics, broker.groups)
+        self._existing = Existing(broker.metadata.topics, broker.metadata.groups)
         options = broker.settings.broker
         self._common = {
             **constant_labels(options.metrics_label),
@@ -172,8 +172,10 @@ class BrokerFamilies:
     def _add_topics_and_groups(self, samples: Samples) -> Iterator[None]:
         options, broker, existing = self._options, self._broker, self._existing
         if options.enable_lag_and_dlq_metrics:
-            letters = broker.dead_letters.counts
-            yield from add_dead_letters(samples, letters, broker.topics, existing)
+            letters = broker.send.dead_letters.counts
+            yield from add_dead_letters(
+                samples, letters, broker.metadata.topics, existing
+            )
         if options.enable_connection_metrics:
             yield from self._add_consumers(samples)
             yield from self._add_producers(samples)
@@ -182,9 +184,9 @@ class BrokerFamilies:
         if options.enable_pop_metrics:
             yield from add_pops(samples, broker.pop, self._wall_ms(), existing)
         if options.enable_message_store_metrics:
-            yield from add_timers(samples, broker.timers, existing)
+            yield from add_timers(samples, broker.timer.service, existing)
         if options.enable_request_metrics:
-            yield from add_sent_back(samples, broker.send_back, existing)
+            yield from add_sent_back(samples, broker.send.send_back, existing)
             yield from self._add_pulls(samples)
             yield from self._add_sends(samples)
         if options.metrics_exporter_names:
@@ -202,7 +204,7 @@ class BrokerFamilies:
             self._add_stats(samples)
         if options.enable_request_metrics:
             self._add_delays(samples)
-            add_creations(samples, broker.creation_times)
+            add_creations(samples, broker.figures.creation_times)
         if options.enable_connection_metrics:
             self._add_problems(samples)
         if options.enable_message_store_metrics:
@@ -231,8 +233,8 @@ class BrokerFamilies:
         broker = self._broker
         gauge = samples.gauge
         for processor, size in (
-            ("send", broker.group_commit.waiting),
-            ("pull", broker.long_polling.held_everywhere),
+            ("send", broker.appends.group_commit.waiting),
+            ("pull", broker.pull.long_polling.held_everywhere),
         ):
             gauge(
                 "rocketmq_processor_watermark",
@@ -245,22 +247,22 @@ class BrokerFamilies:
             "brokerPermission",
             self._options.broker_permission,
         )
-        name_servers = len(broker.name_servers.current)
+        name_servers = len(broker.registration.name_servers.current)
         gauge(
             "rocketbroker_name_servers", "name servers, as they are known", name_servers
         )
         gauge(
             "rocketbroker_name_servers_unreachable",
             "name servers whose last registration failed",
-            len(broker.registration.unreachable),
+            len(broker.registration.registration.unreachable),
         )
-        gauge("rocketmq_topic_number", "topics", len(broker.topics))
+        gauge("rocketmq_topic_number", "topics", len(broker.metadata.topics))
         gauge(
             "rocketmq_consumer_group_number",
             "consumer groups",
-            len(broker.groups),
+            len(broker.metadata.groups),
         )
-        filters = broker.filters
+        filters = broker.clients.filters
         gauge("rocketbroker_sql_filters", "SQL92 filters", len(filters.all()))
         samples.counter(
             "rocketbroker_sql_filters_refused_total",
@@ -270,7 +272,7 @@ class BrokerFamilies:
 
     def _add_sends(self, samples: Samples) -> Iterator[None]:
         sends: dict[tuple[str, str], _Sends] = {}
-        for at, queue in enumerate(self._broker.sending.counters()):
+        for at, queue in enumerate(self._broker.send.sending.counters()):
             if at % QUEUES_A_STEP == 0:
                 yield
             if queue.messages:
@@ -292,7 +294,7 @@ class BrokerFamilies:
             labels = samples.labels(
                 topic=topic,
                 message_type=message_type,
-                is_system=text_of(self._broker.topics.is_system(topic)),
+                is_system=text_of(self._broker.metadata.topics.is_system(topic)),
             )
             messages.add(labels, each.messages)
             size.add(labels, each.bytes)
@@ -310,7 +312,7 @@ class BrokerFamilies:
     def _add_pulls(self, samples: Samples) -> Iterator[None]:
         messages = samples.counters("rocketmq_messages_out_total", "messages pulled")
         size = samples.counters("rocketmq_throughput_out_total", "bytes pulled")
-        for at, pulls in enumerate(self._broker.pull_checks.counters()):
+        for at, pulls in enumerate(self._broker.pull.checks.counters()):
             if at % TOPICS_A_STEP == 0:
                 yield
             if is_retry_topic(pulls.topic) or is_dlq_topic(pulls.topic):
@@ -326,7 +328,7 @@ class BrokerFamilies:
             size.add(labels, pulls.bytes)
 
         # RocketMQ counts delivery as the pulls of a group of its own.
-        schedule = self._broker.schedule
+        schedule = self._broker.schedule.service
         if (
             schedule.delivered
             and self._broker.settings.store.enable_schedule_message_stats
@@ -338,7 +340,7 @@ class BrokerFamilies:
             size.add(labels, schedule.delivered_bytes)
 
     def _add_delays(self, samples: Samples) -> None:
-        schedule = self._broker.schedule
+        schedule = self._broker.schedule.service
         for level, (offset, end) in schedule.progress().items():
             samples.gauge(
                 "rocketbroker_delayed_messages",
@@ -376,7 +378,7 @@ class BrokerFamilies:
             samples.counter(name, words, value)
 
     def _add_producers(self, samples: Samples) -> Iterator[None]:
-        producers = self._broker.producers
+        producers = self._broker.clients.producers
         found: Counter[tuple[str, str]] = Counter()
         for at, name in enumerate(producers.names()):
             if at % TOPICS_A_STEP == 0:
@@ -396,7 +398,7 @@ class BrokerFamilies:
         connections = samples.gauges(
             "rocketmq_consumer_connections", "consumers that are connected"
         )
-        for at, group in enumerate(self._broker.consumers.groups()):
+        for at, group in enumerate(self._broker.clients.consumers.groups()):
             if at % TOPICS_A_STEP == 0:
                 yield
             self._add_group(samples, connections, group)
@@ -417,7 +419,7 @@ class BrokerFamilies:
             connections.add(labels, count)
 
     def _add_problems(self, samples: Samples) -> None:
-        diagnosis = self._broker.diagnosis
+        diagnosis = self._broker.diagnostics.diagnosis
         for (kind, new), count in diagnosis.counts().items():
             samples.gauge(
                 "rocketbroker_group_problems",

@@ -63,7 +63,7 @@ class ExporterFamilies:
 
     def _add_rates(self) -> None:
         """Messages in and out of the whole broker."""
-        stats, broker = self._broker.keyed_stats, self._broker
+        stats, broker = self._broker.figures.keyed, self._broker
         for metric, words, name in (
             ("rocketmq_broker_tps", "messages stored a second", "BROKER_PUT_NUMS"),
             ("rocketmq_broker_qps", "messages pulled a second", "BROKER_GET_NUMS"),
@@ -78,7 +78,7 @@ class ExporterFamilies:
 
     def _add_topic_rates(self) -> Iterator[None]:
         """Messages and bytes into each topic."""
-        samples, stats = self._samples, self._broker.keyed_stats
+        samples, stats = self._samples, self._broker.figures.keyed
         messages = samples.gauges(
             "rocketmq_producer_tps", "messages stored a second, by topic"
         )
@@ -98,7 +98,7 @@ class ExporterFamilies:
 
     def _add_group_rates(self) -> Iterator[None]:
         """Messages and bytes to each group, and messages that came back."""
-        samples, stats = self._samples, self._broker.keyed_stats
+        samples, stats = self._samples, self._broker.figures.keyed
         messages = samples.gauges(
             "rocketmq_consumer_tps", "messages pulled a second, by topic and group"
         )
@@ -146,7 +146,7 @@ class ExporterFamilies:
         letters = samples.gauges(
             "rocketmq_topic_dlq_offset", "the same of a group's dead letters"
         )
-        for at, config in enumerate(broker.topics.configs()):
+        for at, config in enumerate(broker.metadata.topics.configs()):
             if at % KEYS_A_STEP == 0:
                 yield
             topic = config.topic_name
@@ -164,7 +164,7 @@ class ExporterFamilies:
 
     def _add_producers(self) -> Iterator[None]:
         """Producers that are connected, by group."""
-        samples, producers = self._samples, self._broker.producers
+        samples, producers = self._samples, self._broker.clients.producers
         counts = samples.gauges(
             "rocketmq_producer_count", "producers of a group that are connected"
         )
@@ -191,23 +191,23 @@ class ExporterFamilies:
             "rocketmq_consumer_offset", "the sum of a group's committed offsets"
         )
         counted: set[str] = set()
-        for at, key in enumerate(broker.offsets.keys()):
+        for at, key in enumerate(broker.metadata.offsets.keys()):
             if at % KEYS_A_STEP == 0:
                 yield
             topic, _, group = key.partition("@")
-            config = broker.topics.config(topic)
+            config = broker.metadata.topics.config(topic)
             if (
                 config is None
-                or broker.groups.config(group) is None
+                or broker.metadata.groups.config(group) is None
                 or is_system_group(group)
             ):
                 continue
-            online = broker.consumers.group(group)
+            online = broker.clients.consumers.group(group)
             members = 0 if online is None else len(online.members)
             if group not in counted:
                 counted.add(group)
                 counts.add(samples.labels(group=group), members)
-            committed, _ = broker.offsets.progress(group, topic)
+            committed, _ = broker.metadata.offsets.progress(group, topic)
             behind = total = 0
             for number in range(config.read_queue_nums):
                 end = max(0, broker.store.queue(topic, number).max_offset)

@@ -42,9 +42,9 @@ def add_services(samples: Samples, services: Services) -> None:
 def add_limits(samples: Samples, broker: Broker) -> None:
     """Add the refusals by limits: of what clients create, of waiting, and of pulls."""
     for limit, refused in (
-        ("topics", broker.topics.limit.refused),
-        ("groups", broker.groups.limit.refused),
-        ("broadcast_clients", broker.broadcasts.refused),
+        ("topics", broker.metadata.topics.limit.refused),
+        ("groups", broker.metadata.groups.limit.refused),
+        ("broadcast_clients", broker.pull.broadcasts.refused),
     ):
         samples.counter(
             "rocketbroker_limit_refused_total",
@@ -52,7 +52,7 @@ def add_limits(samples: Samples, broker: Broker) -> None:
             refused,
             limit=limit,
         )
-    for waiting in broker.waiting_requests.values():
+    for waiting in broker.context.waiting.all.values():
         samples.counter(
             "rocketbroker_waiting_requests_refused_total",
             "requests refused because they waited too long for a thread or for slices",
@@ -60,8 +60,8 @@ def add_limits(samples: Samples, broker: Broker) -> None:
             family=waiting.code.name.lower(),
         )
     for reason, count in (
-        ("flow_control", broker.cold_flow.refused),
-        ("overloaded", broker.pulling.cold_overloads),
+        ("flow_control", broker.pull.cold_flow.refused),
+        ("overloaded", broker.pull.pulling.cold_overloads),
     ):
         samples.counter(
             "rocketbroker_cold_pulls_refused_total",
@@ -73,10 +73,10 @@ def add_limits(samples: Samples, broker: Broker) -> None:
     samples.counter(
         "rocketbroker_long_polling_refused_total",
         "pulls that were not held, because too many are",
-        broker.long_polling.refused,
+        broker.pull.long_polling.refused,
     )
     samples.counter(
         "rocketbroker_groups_disabled_total",
         "groups switched off because they read far behind",
-        broker.slow_groups.disabled,
+        broker.pull.slow_groups.disabled,
     )

@@ -147,9 +147,9 @@ class LagFamilies:
 
     def note_models(self) -> None:
         """See which groups broadcast now."""
-        found, groups = self.broadcasting, self._broker.groups
+        found, groups = self.broadcasting, self._broker.metadata.groups
         found.difference_update([g for g in found if groups.config(g) is None])
-        for group in self._broker.consumers.groups():
+        for group in self._broker.clients.consumers.groups():
             if group.message_model == BROADCASTING:
                 found.add(group.name)
             else:
@@ -164,7 +164,7 @@ class LagFamilies:
         known, self._oldest = self._oldest, {}
         self._unread, self._waiting = {}, []
         self._room = self._max_times
-        online = broker.consumers.groups()
+        online = broker.clients.consumers.groups()
         for group in online:
             name = group.name
             families.members.add(
@@ -177,7 +177,7 @@ class LagFamilies:
                 yield
         names = {group.name for group in online}
         shown: set[str] = set()
-        for at, key in enumerate(broker.offsets.keys()):
+        for at, key in enumerate(broker.metadata.offsets.keys()):
             if at % PASSED == 0:
                 yield
             topic, _, name = key.partition("@")
@@ -194,7 +194,7 @@ class LagFamilies:
     def _is_offline_group(self, name: str) -> bool:
         """Whether a group without members is one that had some."""
         return not is_system_group(name) and (
-            self._broker.groups.config(name) is not None
+            self._broker.metadata.groups.config(name) is not None
         )
 
     def _add(
@@ -212,7 +212,7 @@ class LagFamilies:
         @param known: the store times of the scrape before.
         """
         broker = self._broker
-        config = broker.topics.config(topic)
+        config = broker.metadata.topics.config(topic)
         if config is None or is_retry_topic(topic):
             return
         if not config.perm & (READ | WRITE):
@@ -229,7 +229,7 @@ class LagFamilies:
     def _pulled(self, name: str, config: TopicConfig, is_online: bool) -> Lag:
         """A group that pulls."""
         lag, broker, topic = Lag(), self._broker, config.topic_name
-        committed, pulled = broker.offsets.progress(name, topic)
+        committed, pulled = broker.metadata.offsets.progress(name, topic)
         if not is_online:
             pulled = committed
         for queue_id in range(config.write_queue_nums):
@@ -243,20 +243,24 @@ class LagFamilies:
     def _pops(self, name: str, topic: str) -> bool:
         """Whether a group pops a topic."""
         broker = self._broker
-        group = broker.consumers.group(name)
+        group = broker.clients.consumers.group(name)
         if group is not None and group.consume_type == "CONSUME_POP":
             return True
-        return broker.request_modes.mode(topic, name).mode == POP
+        return broker.metadata.request_modes.mode(topic, name).mode == POP
 
     def _retry_topics(self, name: str, topic: str) -> list[str]:
         names = [pop_retry_topic(name, topic, v2) for v2 in (False, True)]
-        return [each for each in names if self._broker.topics.config(each) is not None]
+        return [
+            each
+            for each in names
+            if self._broker.metadata.topics.config(each) is not None
+        ]
 
     def _popped(self, name: str, topics: list[str]) -> Lag:
         """A group that pops: what is in flight is counted, not told by offsets."""
         lag, broker, progress = Lag(), self._broker, self._broker.pop.progress
         for topic in topics:
-            config = broker.topics.config(topic)
+            config = broker.metadata.topics.config(topic)
             for queue_id in range(config.write_queue_nums if config else 0):
                 queue, place = (
                     broker.store.queue(topic, queue_id),
@@ -286,7 +290,7 @@ class LagFamilies:
         @param is_retry: whether it is that in the topic's retry topics.
         """
         broker = self._broker
-        is_system = broker.topics.is_system(topic) or is_system_group(name)
+        is_system = broker.metadata.topics.is_system(topic) or is_system_group(name)
         labels = samples.labels(
             consumer_group=name,
             topic=topic,

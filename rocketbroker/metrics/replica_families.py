@@ -28,8 +28,8 @@ def add_replicas(samples: Samples, broker: Broker, now_ms: int) -> None:
             role=each.name.lower(),
         )
     for reason, count in (
-        ("disk", broker.group_commit.timeouts),
-        ("copies", broker.group_commit.slave_timeouts),
+        ("disk", broker.appends.group_commit.timeouts),
+        ("copies", broker.appends.group_commit.slave_timeouts),
     ):
         samples.counter(
             "rocketbroker_sends_timed_out_total",
@@ -45,7 +45,7 @@ def add_replicas(samples: Samples, broker: Broker, now_ms: int) -> None:
 
 def _add_slaves(samples: Samples, broker: Broker, now_ms: int) -> None:
     """What a master knows of its slaves."""
-    server, end = broker.replica_server, broker.store.published_position
+    server, end = broker.replicas.server, broker.store.published_position
     options = broker.settings.store
     is_sync = options.broker_role == SYNC_MASTER
     for name, words, value in (
@@ -90,7 +90,7 @@ def _add_slaves(samples: Samples, broker: Broker, now_ms: int) -> None:
 
 def _add_master(samples: Samples, broker: Broker) -> None:
     """What a slave knows of its master."""
-    link, progress = broker.master_link, broker.slave_progress
+    link, progress = broker.replicas.link, broker.replicas.progress
     samples.gauge(
         "rocketbroker_master_link_up",
         "1 if the slave follows its master, 0 if not",

@@ -105,8 +105,8 @@ def add_positions(samples: Samples, store: IStore) -> None:
 
 def add_store(samples: Samples, broker: Broker) -> None:
     """Add what the store did, and its failures."""
-    store, group_commit = broker.store, broker.group_commit
-    for reason, count in broker.batcher.refused.items():
+    store, group_commit = broker.store, broker.appends.group_commit
+    for reason, count in broker.appends.batcher.refused.items():
         samples.counter(
             "rocketbroker_sends_refused_total",
             "sends refused: too many wait, the disk is slow, the message is too long, "
@@ -118,7 +118,7 @@ def add_store(samples: Samples, broker: Broker) -> None:
         (
             "rocketbroker_sends_failed_total",
             "sends that could not be written",
-            broker.batcher.failed,
+            broker.appends.batcher.failed,
         ),
         (
             "rocketbroker_flushes_total",
@@ -133,7 +133,7 @@ def add_store(samples: Samples, broker: Broker) -> None:
         (
             "rocketbroker_store_scheduler_failures_total",
             "steps of the store's regular work that failed",
-            broker.scheduler.failures,
+            broker.storage.scheduler.failures,
         ),
         (
             "rocketbroker_index_failures_total",
@@ -153,12 +153,12 @@ def add_store(samples: Samples, broker: Broker) -> None:
         (
             "rocketbroker_long_polling_woken_total",
             "held pulls that a message woke",
-            broker.long_polling.woken,
+            broker.pull.long_polling.woken,
         ),
         (
             "rocketbroker_cold_pulls_total",
             "pulls that waited for a read of the disk",
-            broker.pulling.cold_pulls,
+            broker.pull.pulling.cold_pulls,
         ),
     ):
         samples.counter(name, words, value)
@@ -183,7 +183,7 @@ def add_oldest(samples: Samples, oldest: int, now: int) -> None:
 
 def add_followers(samples: Samples, broker: Broker) -> None:
     """Add the plug-ins that follow the log."""
-    for follower in broker.log_subscribers.all:
+    for follower in broker.storage.log_subscribers.all:
         samples.gauge(
             "rocketbroker_follower_behind_bytes",
             "bytes of the commit log that a follower has not seen yet",

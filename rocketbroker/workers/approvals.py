@@ -80,8 +80,8 @@ class Approvals:
     def start(self) -> None:
         """The store is open: let them append from now on."""
         broker = self._broker
-        broker.topics.on_change(self.changed)
-        broker.mappings.watch(self.changed)
+        broker.metadata.topics.on_change(self.changed)
+        broker.metadata.mappings.watch(self.changed)
         broker.running.subscribe(lambda _: self.changed())
         self.changed()
         self.pulls.start()
@@ -103,7 +103,7 @@ class Approvals:
             and broker.services.role is Role.MASTER
             and not settings.store.enable_lmq
             and not settings.broker.acl_enable
-            and not broker.batcher.waits
+            and not broker.appends.batcher.waits
             and not broker.store.flags.bits & NOT_APPENDABLE
         )
 
@@ -154,7 +154,7 @@ class Approvals:
         told of one."""
         if not self._stopped:
             self._sharing.mend()
-            self._broker.scheduler.appended()
+            self._broker.storage.scheduler.appended()
 
     def _hears(self, link: WorkerLink, kind: int, payload: bytes) -> None:
         if kind == Kind.ASK:
@@ -180,9 +180,9 @@ class Approvals:
     def _slot(self, ask: Ask) -> int:
         """The words of a queue to which workers may append; -1: they may not."""
         broker = self._broker
-        if not self._is_allowed or ask.topic in broker.mappings.details:
+        if not self._is_allowed or ask.topic in broker.metadata.mappings.details:
             return -1
-        sends = broker.sending.approved(ask.topic, ask.queue_id)
+        sends = broker.send.sending.approved(ask.topic, ask.queue_id)
         if sends is None:
             return -1
         queue = sends.queue
@@ -195,22 +195,22 @@ class Approvals:
         for row in said.queues:
             messages += row.messages
             size += row.bytes
-            if broker.topics.config(row.topic) is None:
-                broker.sending.forgotten_messages += row.messages
+            if broker.metadata.topics.config(row.topic) is None:
+                broker.send.sending.forgotten_messages += row.messages
                 continue
             key = row.topic, row.queue_id, row.message_type
-            broker.sending.counter(*key).add(row)
+            broker.send.sending.counter(*key).add(row)
         self.port_counts.frames_in += sum(said.requests.values())
         self.port_counts.frames_out += said.answers
         self.port_counts.bytes_in += said.bytes_in
         self._sharing.appended(messages, size, said.store_ms)
-        broker.batcher.put_times.add(said.seconds * 1000.0, messages)
+        broker.appends.batcher.put_times.add(said.seconds * 1000.0, messages)
         for code, count in said.requests.items():
             if count:
                 broker.main.answered(code, 0, said.seconds, count)
-                broker.sending.hot.taken += count
+                broker.send.sending.hot.taken += count
         try:
-            broker.scheduler.appended_elsewhere()
+            broker.storage.scheduler.appended_elsewhere()
         except Exception:
             # A mistake of ours: the worker's link is not to end for it.
             self._log.failure("What a worker has appended could not be dispatched.")

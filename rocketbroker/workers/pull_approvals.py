@@ -91,10 +91,10 @@ class PullApprovals:
     def start(self) -> None:
         """The store is open: let them answer from now on."""
         broker = self._broker
-        broker.mappings.watch(self.changed)
+        broker.metadata.mappings.watch(self.changed)
         broker.running.subscribe(lambda _: self.changed())
-        broker.offsets.watch(self)
-        broker.long_polling.others = self
+        broker.metadata.offsets.watch(self)
+        broker.pull.long_polling.others = self
         self.changed()
 
     def stop(self) -> None:
@@ -146,8 +146,11 @@ class PullApprovals:
 
     def _generations(self) -> tuple[int, int, int]:
         broker = self._broker
-        topics, groups = broker.topics.generation, broker.groups.generation
-        return topics, groups, broker.consumers.generation
+        topics, groups = (
+            broker.metadata.topics.generation,
+            broker.metadata.groups.generation,
+        )
+        return topics, groups, broker.clients.consumers.generation
 
     def _allowance(self) -> PullAllowance:
         if not self._is_allowed:
@@ -208,9 +211,9 @@ class PullApprovals:
             or self._telling is not None
             or sock is None
             or sock.connection is None
-            or ask.topic in broker.mappings.details
-            or ask.group in broker.broadcasts.groups
-            or broker.offsets.has_reset(ask.group, ask.topic, ask.queue_id)
+            or ask.topic in broker.metadata.mappings.details
+            or ask.group in broker.pull.broadcasts.groups
+            or broker.metadata.offsets.has_reset(ask.group, ask.topic, ask.queue_id)
             or (
                 broker.settings.broker.filter_support_retry
                 and is_retry_topic(ask.topic)
@@ -229,7 +232,7 @@ class PullApprovals:
             expressionType=ask.expression_type,
         )
         try:
-            route, queue = broker.pull_checks.check(sock.connection, fields)
+            route, queue = broker.pull.checks.check(sock.connection, fields)
         except BrokerError:
             return None
         own, known = ask.is_own, route.subscription
@@ -265,12 +268,14 @@ class PullApprovals:
     def _count(self, said: Pulled) -> None:
         """Count what a worker has answered, and remember how far groups have come."""
         broker = self._broker
-        offsets = broker.offsets
+        offsets = broker.metadata.offsets
         for row in said.queues:
             group, topic, queue_id = row.group, row.topic, row.queue_id
-            if broker.topics.config(topic) is None or not broker.groups.config(group):
+            if broker.metadata.topics.config(
+                topic
+            ) is None or not broker.metadata.groups.config(group):
                 continue
-            counts = broker.pull_checks.counts_of(group, topic)
+            counts = broker.pull.checks.counts_of(group, topic)
             counts.messages += row.messages
             counts.bytes += row.bytes
             counts.pulls += row.pulls
@@ -281,7 +286,7 @@ class PullApprovals:
             offsets.commit_pull(group, topic, queue_id, row.next_offset)
             if row.commit_offset >= 0 and not offsets.has_reset(group, topic, queue_id):
                 offsets.commit(group, topic, queue_id, row.commit_offset)
-        broker.pulling.pulled_elsewhere(said.pulls, said.found, said.missed)
+        broker.pull.pulling.pulled_elsewhere(said.pulls, said.found, said.missed)
         port = self._port_counts()
         port.frames_in += said.pulls
         port.frames_out += said.answers
@@ -296,7 +301,7 @@ class PullApprovals:
 
         What was appended is dispatched first, as for a pull that waits here.
         """
-        self._broker.scheduler.dispatch()
+        self._broker.storage.scheduler.dispatch()
         if self._sharing.end_of(slot) != end:
             link.tell(Kind.WAKE, WAKE_WORD.pack(slot))
         else:

@@ -98,7 +98,7 @@ class AdminCluster:
             {"namesrvAddr": NAME_SERVER, "autoCreateTopicEnable": "false"},
             client=LocalCaller(server.responders, connection),
         )
-        self.rig.broker.registration.start()
+        self.rig.broker.registration.registration.start()
         self.machine = ScriptedMachine(
             {
                 NAME_SERVER: lambda command: self.serve(server.responders, command),
@@ -180,7 +180,7 @@ class AdminCluster:
     def topic(self, name: str, queues: int) -> None:
         """Make a topic that the name server knows."""
         self.rig.topic(name, queues)
-        self.rig.broker.registration.register_all(forced=True)
+        self.rig.broker.registration.registration.register_all(forced=True)
 
     def group(self, name: str) -> None:
         """Make a group."""

@@ -229,25 +229,25 @@ class Rig:
         self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
 
     def _name_parts(self, broker: Broker) -> None:
-        self.topics = broker.topics
-        self.groups = broker.groups
-        self.offsets = broker.offsets
-        self.consumers = broker.consumers
-        self.producers = broker.producers
-        self.filters = broker.filters
-        self.group_commit = broker.group_commit
-        self.long_polling = broker.long_polling
-        self.scheduler = broker.scheduler
-        self.batcher = broker.batcher
+        self.topics = broker.metadata.topics
+        self.groups = broker.metadata.groups
+        self.offsets = broker.metadata.offsets
+        self.consumers = broker.clients.consumers
+        self.producers = broker.clients.producers
+        self.filters = broker.clients.filters
+        self.group_commit = broker.appends.group_commit
+        self.long_polling = broker.pull.long_polling
+        self.scheduler = broker.storage.scheduler
+        self.batcher = broker.appends.batcher
         self.transactions = broker.transactions
-        self.dead_letters = broker.dead_letters
-        self.sending = broker.sending
-        self.send_back = broker.send_back
-        self.schedule = broker.schedule
-        self.pull_checks = broker.pull_checks
-        self.broadcasts = broker.broadcasts
-        self.pulling = broker.pulling
-        self.statistics = broker.statistics
+        self.dead_letters = broker.send.dead_letters
+        self.sending = broker.send.sending
+        self.send_back = broker.send.send_back
+        self.schedule = broker.schedule.service
+        self.pull_checks = broker.pull.checks
+        self.broadcasts = broker.pull.broadcasts
+        self.pulling = broker.pull.pulling
+        self.statistics = broker.figures.statistics
         self.table = broker.main
 
     def wall_ms(self) -> int:

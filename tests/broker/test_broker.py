@@ -184,12 +184,12 @@ class BrokerTests(WeekCase):
     def test_offsetsSaved(self) -> None:
         """Offsets reach the disk some seconds after they were committed."""
         broker = self.running()
-        broker.offsets.commit("G", "T", 0, 7)
+        broker.metadata.offsets.commit("G", "T", 0, 7)
         self.network.advance(9)
         self.assertFalse(self.disk.exists("/store/config/consumerOffset.json"))
         self.network.advance(1)
         self.assertIn(b"T@G", self.disk.read("/store/config/consumerOffset.json"))
-        broker.offsets.commit("G", "T", 0, 8)
+        broker.metadata.offsets.commit("G", "T", 0, 8)
         self.network.advance(5)
         self.assertIn(b"{0:8}", self.disk.read("/store/config/consumerOffset.json"))
 
@@ -197,13 +197,13 @@ class BrokerTests(WeekCase):
         """A client that is silent for two minutes is taken from its groups."""
         broker = self.running()
         self.ask(34, {}, heartbeat())
-        self.assertIsNotNone(broker.consumers.group("G"))
+        self.assertIsNotNone(broker.clients.consumers.group("G"))
         self.network.advance(110)
         self.ask(14, {"consumerGroup": "G", "topic": "T", "queueId": "0"})
-        self.assertIsNotNone(broker.consumers.group("G"))
+        self.assertIsNotNone(broker.clients.consumers.group("G"))
         self.network.advance(21)
-        self.assertIsNone(broker.consumers.group("G"))
-        self.assertEqual(broker.producers.names(), [])
+        self.assertIsNone(broker.clients.consumers.group("G"))
+        self.assertEqual(broker.clients.producers.names(), [])
 
     def test_closedClient(self) -> None:
         """A client whose connection ends is taken from its groups at once."""
@@ -211,7 +211,7 @@ class BrokerTests(WeekCase):
         self.ask(34, {}, heartbeat())
         self.client.close("127.0.0.1:10911")
         self.network.settle()
-        self.assertIsNone(broker.consumers.group("G"))
+        self.assertIsNone(broker.clients.consumers.group("G"))
 
     def test_stop(self) -> None:
         """Name servers forget a broker that stops; nothing is left to be done."""
@@ -271,7 +271,9 @@ class BrokerTests(WeekCase):
         """Changes of a large table are written together some time later, but at once
         when the broker stops, and who waits for them gets an answer."""
         broker = self.running()
-        broker.topics.put([TopicConfig(topic_name=f"t{n}") for n in range(5000)])
+        broker.metadata.topics.put(
+            [TopicConfig(topic_name=f"t{n}") for n in range(5000)]
+        )
         request = Command(310, send_ext("T", d="1"), b"hello")
         answer = self.client.invoke("127.0.0.1:10911", request, 3.0)
         self.network.settle()
@@ -290,9 +292,9 @@ class BrokerTests(WeekCase):
         for is_writing in (False, True):
             broker = self.running(namesrvAddr="")
             for number in range(2 * FEW):
-                broker.offsets.commit(f"{is_writing}{number}", "T", 0, number)
+                broker.metadata.offsets.commit(f"{is_writing}{number}", "T", 0, number)
             if is_writing:
-                broker.offsets.save()
+                broker.metadata.offsets.save()
             stopped = broker.stop().addCallback(lambda _: self.disk.read(path))
             self.network.settle()
             content = self.successResultOf(stopped)
@@ -322,19 +324,19 @@ class BrokerTests(WeekCase):
         self.client = RemotingClient(self.network, RemotingClientOptions())
         broker = self.running(autoCreateTopicEnable="false")
         self.assertEqual(self.bodies(), [b"hello"])
-        self.assertIsNotNone(broker.groups.config("G"))
-        self.assertIsNotNone(broker.topics.config("%RETRY%G"))
-        self.assertEqual(broker.offsets.query("G", "T", 0), 1)
+        self.assertIsNotNone(broker.metadata.groups.config("G"))
+        self.assertIsNotNone(broker.metadata.topics.config("%RETRY%G"))
+        self.assertEqual(broker.metadata.offsets.query("G", "T", 0), 1)
 
     def test_lmqTurnedOn(self) -> None:
         """All groups go on where they were when enableLmq is turned on, and off."""
         broker = self.running()
-        broker.offsets.commit("G", "T", 0, 5)
+        broker.metadata.offsets.commit("G", "T", 0, 5)
         for at, lmq in enumerate(("true", "false"), 5):
             self.stop(broker)
             broker = self.running(enableLmq=lmq)
-            self.assertEqual(broker.offsets.query("G", "T", 0), at)
-            broker.offsets.commit("G", "T", 0, at + 1)
+            self.assertEqual(broker.metadata.offsets.query("G", "T", 0), at)
+            broker.metadata.offsets.commit("G", "T", 0, at + 1)
 
     def test_problems(self) -> None:
         """A table that cannot be read, and a limit that is reached, are listed for the
@@ -350,7 +352,7 @@ class BrokerTests(WeekCase):
             broker = self.running()
         (problem,) = broker.problems()
         self.assertIn("/store/config/consumerFilter.json could not be read", problem)
-        broker.topics.limit.most = 0
+        broker.metadata.topics.limit.most = 0
         problem = broker.problems()[1]
         self.assertIn("Topics that clients use are not created any more", problem)
         self.assertIn("raise rocketbrokerMaxAutoTopics.", problem)
@@ -460,7 +462,7 @@ class BrokerTests(WeekCase):
         self.assertEqual(self.ask(310, ext, b"later").code, 0)
         self.network.advance(1)
         self.stop(broker)
-        self.assertEqual(broker.schedule.delivered, 0)
+        self.assertEqual(broker.schedule.service.delivered, 0)
         broker = self.running()
         for _ in range(60):
             self.network.advance(0.1)

@@ -259,8 +259,8 @@ class BoundTests(FrameCase):
             self.assertIn(f"at most {MOST}", words, code)
         self.assertIsNone(self.rig.topics.config("T0"))
         self.assertIsNone(self.rig.groups.config("G0"))
-        self.assertEqual(self.rig.broker.mappings.details, {})
-        self.assertEqual(self.rig.broker.locks.count, 0)
+        self.assertEqual(self.rig.broker.metadata.mappings.details, {})
+        self.assertEqual(self.rig.broker.clients.locks.count, 0)
 
     def test_settingCounts(self) -> None:
         """The limit changes while the broker runs."""
@@ -347,7 +347,7 @@ class LongBodyTests(FrameCase):
         asked = self.rig.begin(513, MAPPED, body)
         self.rig.clock.advance(0)
         self.assertEqual(answered(asked).code, 0)
-        (detail,) = self.rig.broker.mappings.details.values()
+        (detail,) = self.rig.broker.metadata.mappings.details.values()
         self.assertEqual(len(detail.hosted_queues), 20)
 
     def test_entriesWithAllMembers(self) -> None:
@@ -502,7 +502,7 @@ class MappingTests(FrameCase):
     def test_written(self) -> None:
         """The texts that queues keep are what is written of them."""
         self.ask(513, mapped(MOST))
-        (detail,) = self.rig.broker.mappings.details.values()
+        (detail,) = self.rig.broker.metadata.mappings.details.values()
         self.assertEqual(dumps(detail.written()), dumps(detail.to_json()))
         info = detail.info
         self.assertEqual(dumps(info.written()), dumps(info.to_json()))
@@ -529,7 +529,7 @@ class MappingTests(FrameCase):
         rows[str(MOST - 1)][0]["gen"] = -1
         self.assertIn("should not be negative", self.refusal(513, value))
         self.assertIsNotNone(self.rig.topics.config("S"))
-        self.assertEqual(self.rig.broker.mappings.details, {})
+        self.assertEqual(self.rig.broker.metadata.mappings.details, {})
 
 
 class LockTests(FrameCase):
@@ -547,7 +547,7 @@ class LockTests(FrameCase):
         self.rig.clock.advance(0)
         self.assertEqual([self.granted(first), self.granted(second)], [MOST, 0])
         self.assertEqual(self.ask(42, locked(MOST)).code, 0)
-        self.assertEqual(self.rig.broker.locks.count, 0)
+        self.assertEqual(self.rig.broker.clients.locks.count, 0)
 
 
 class AckTests(FrameCase):

@@ -269,7 +269,7 @@ class LeakTests(LeakCase):
         """One request; what is answered is not looked at."""
         try:
             broker.main.responders[code](connection, Command(code, ext, body))
-            broker.batcher.flush()
+            broker.appends.batcher.flush()
         except BrokerError:
             self.refused += 1
 
@@ -292,16 +292,16 @@ class LeakTests(LeakCase):
         self.pass_by(LONG, step=4 * MINUTE)
         before = sizes(broker)
         self.many(broker, 100, 10_000)
-        self.assertGreater(broker.long_polling.held, 0)
-        self.assertGreater(broker.locks.count, 0)
-        self.assertNotEqual(broker.diagnosis.findings(), [])
+        self.assertGreater(broker.pull.long_polling.held, 0)
+        self.assertGreater(broker.clients.locks.count, 0)
+        self.assertNotEqual(broker.diagnostics.diagnosis.findings(), [])
         self.pass_by(LONG, step=4 * MINUTE)
         after = sizes(broker)
         self.assertEqual(after.pop(REMEMBERED) - before.pop(REMEMBERED), 50)
         self.assertEqual(dict(after - before), {})
-        self.assertEqual(broker.long_polling.held, 0)
-        self.assertEqual(broker.consumers.groups(), [])
-        self.assertEqual(broker.producers.names(), [])
-        self.assertEqual(broker.locks.count, 0)
-        self.assertEqual(broker.diagnosis.findings(), [])
+        self.assertEqual(broker.pull.long_polling.held, 0)
+        self.assertEqual(broker.clients.consumers.groups(), [])
+        self.assertEqual(broker.clients.producers.names(), [])
+        self.assertEqual(broker.clients.locks.count, 0)
+        self.assertEqual(broker.diagnostics.diagnosis.findings(), [])
         self.stop(broker)

@@ -385,4 +385,6 @@ class AnnouncedTests(SynchronousTestCase):
             self.rig.clock.advance(1)
             for call in self.caller.take():
                 call.answer()
-        self.assertEqual(self.rig.broker.registration.registered, 2 * (1 + 1 + 3))
+        self.assertEqual(
+            self.rig.broker.registration.registration.registered, 2 * (1 + 1 + 3)
+        )

@@ -113,19 +113,20 @@ class SlaveTests(WeekCase):
         before = self.replicas.notices
         self.link.receive(100)
         self.assertGreater(self.replicas.notices, before)
-        self.assertIsNotNone(slave.scheduler._soon)
+        self.assertIsNotNone(slave.storage.scheduler._soon)
 
     def test_manyTopics(self) -> None:
         """More topics of its master than fit into a frame are registered in parts."""
         self.running()
-        registration = self.slave().registration
+        broker = self.slave()
+        registration = broker.registration.registration
         before = registration.registered
         attributes = {"a": "x" * (1 << 19)}
         configs = [
             TopicConfig(topic_name=f"large-{number}", attributes=attributes)
             for number in range(40)
         ]
-        registration._topics.become(configs, [], DataVersion(counter=9))
+        broker.metadata.topics.become(configs, [], DataVersion(counter=9))
         self.pass_by(1, 0.1)
         self.assertEqual((registration.failures, registration.unreachable), (0, set()))
         self.assertGreater(registration.registered, before)

@@ -69,7 +69,7 @@ class RetryTests(WeekCase):
             self.assertEqual(message.body, b"doomed")
         for seconds, delay in zip(waited, DELAYS, strict=True):
             self.assertTrue(delay <= seconds <= delay + 1, f"{waited}")
-        self.assertIsNone(broker.topics.config(DEAD))
+        self.assertIsNone(broker.metadata.topics.config(DEAD))
         self.give_back(message)
         (dead,) = self.messages(DEAD)
         self.assertEqual(dead.body, b"doomed")
@@ -82,7 +82,7 @@ class RetryTests(WeekCase):
         self.pass_by(7 * DAY, step=300)
         self.assertEqual(len(self.messages(RETRY)), 16)
         self.assertEqual(len(self.messages(DEAD)), 1)
-        self.assertEqual(broker.schedule.delivered, 16)
+        self.assertEqual(broker.schedule.service.delivered, 16)
         self.stop(broker)
 
     def test_restarts(self) -> None:
@@ -178,8 +178,8 @@ class WholeWeekTests(WeekCase):
             ("dead", lambda: b"doomed" in self.found(DEAD)),
             ("forgotten", lambda: b"forgotten" in self.found(CHECK_MAX_TIME_TOPIC)),
             ("spared", lambda: b"spared" in self.found(CHECK_MAX_TIME_TOPIC)),
-            ("silent", lambda: not broker.consumers.groups()),
-            ("filter", lambda: not broker.filters.all()),
+            ("silent", lambda: not broker.clients.consumers.groups()),
+            ("filter", lambda: not broker.clients.filters.all()),
             ("log", lambda: broker.store.min_position > 0),
             ("queue", lambda: broker.store.queue("T", 0).min_offset > 0),
         ):
@@ -238,8 +238,8 @@ class WholeWeekTests(WeekCase):
         ticks = self.messages("T", 0, first)
         self.assertEqual(ticks[0].queue_offset, first)
         self.assertEqual({message.body[:4] for message in ticks}, {b"tick"})
-        self.assertEqual(broker.filters.all(), [])
-        self.assertEqual(broker.offsets.groups_of("Old"), [])
-        self.assertEqual(broker.offsets.topics_of("Gone"), [])
-        self.assertEqual(broker.offsets.query("G", "T", 0), 1)
+        self.assertEqual(broker.clients.filters.all(), [])
+        self.assertEqual(broker.metadata.offsets.groups_of("Old"), [])
+        self.assertEqual(broker.metadata.offsets.topics_of("Gone"), [])
+        self.assertEqual(broker.metadata.offsets.query("G", "T", 0), 1)
         self.stop(broker)

@@ -148,7 +148,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
             message_model="CLUSTERING",
             subscription_data_set=[SubscriptionData(topic="T")],
         )
-        self.broker.consumers.register(
+        self.broker.clients.consumers.register(
             RecordedConnection(), "client", "JAVA", 479, data, False
         )
 
@@ -217,17 +217,17 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.send(10)
         self.consumer()
         self.ask(11, pull_ext())
-        broker.dead_letters.counts.count("G", "T")
-        broker.send_back.counts.count("G", "T")
+        broker.send.dead_letters.counts.count("G", "T")
+        broker.send.send_back.counts.count("G", "T")
         broker.transactions.counts.ended("T", True, 5, False)
-        broker.timers.counts.came("T", 5)
+        broker.timer.service.counts.came("T", 5)
         broker.pop.log.written["G", "T", True, PUT_OK] += 1
         broker.pop.revive.read["G", "T", 0, True] += 1
         broker.pop.revive.revived["G", "T", PUT_OK] += 1
         self.pass_by(LOOK_SECONDS)
         before = self.of_topic("T")
         self.assertGreater(len(before), 25)
-        broker.topics.delete("T")
+        broker.metadata.topics.delete("T")
         after = self.of_topic("T")
         kept = {
             name: value
@@ -242,7 +242,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def pass_by(self, seconds: float) -> None:
         """Let time pass, and what was counted be sampled."""
         self.clock.advance(seconds)
-        for _ in self.broker.keyed_stats.look():
+        for _ in self.broker.figures.keyed.look():
             pass
 
     def of_topic(self, topic: str) -> dict[str, float]:
@@ -269,7 +269,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_messagesOut(self) -> None:
         """What a group pulled of a topic."""
         self.send(10)
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         self.ask(
             RequestCode.PULL_MESSAGE,
             {
@@ -298,10 +298,10 @@ class BrokerFamiliesTests(SynchronousTestCase):
         for _ in range(5):
             self.send(10)
             self.clock.advance(1)
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         self.consumer()
-        self.broker.offsets.commit("G", "T", 0, 1)
-        self.broker.offsets.commit_pull("G", "T", 0, 3)
+        self.broker.metadata.offsets.commit("G", "T", 0, 1)
+        self.broker.metadata.offsets.commit_pull("G", "T", 0, 3)
         found = {
             name: self.value(f"rocketmq_consumer_{name}", consumer_group="G", topic="T")
             for name in (
@@ -326,7 +326,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_neverCommitted(self) -> None:
         """A group that has committed nothing is behind by everything."""
         self.send(10)
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         self.consumer()
         self.assertEqual(self.value("rocketmq_consumer_lag_messages"), 1)
         self.assertEqual(self.value("rocketmq_consumer_inflight_messages"), 0)
@@ -334,7 +334,9 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_connections(self) -> None:
         """Connections by language and version, consumers by mode."""
         self.consumer()
-        self.broker.producers.register(RecordedConnection(), "p", "GO", 317, "PG")
+        self.broker.clients.producers.register(
+            RecordedConnection(), "p", "GO", 317, "PG"
+        )
         self.assertEqual(
             self.value(
                 "rocketmq_consumer_connections",
@@ -355,7 +357,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_problems(self) -> None:
         """What is wrong with groups, now and since the start, by kind."""
         self.consumer()
-        for _ in self.broker.diagnosis.look():
+        for _ in self.broker.diagnostics.diagnosis.look():
             pass
         labels = {"kind": "topic-missing"}
         for new, count in (("true", 1), ("false", 0)):
@@ -364,7 +366,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_group_problems_found_total"
         self.assertEqual(self.value(name, **labels), 1)
         self.assertEqual(self.value(name, kind="client-id"), 0)
-        self.broker.diagnosis.refusals.note("G", "T", "10.0.0.9:4711")
+        self.broker.diagnostics.diagnosis.refusals.note("G", "T", "10.0.0.9:4711")
         self.assertEqual(self.value("rocketbroker_pulls_refused_total"), 1)
 
     def test_filters(self) -> None:
@@ -374,8 +376,8 @@ class BrokerFamiliesTests(SynchronousTestCase):
             wanted = SubscriptionData(
                 topic=topic, sub_string=expression, expression_type="SQL92"
             )
-            self.broker.filters.register("G", [wanted])
-        self.assertIsNone(self.broker.filters.ready("U", "G"))
+            self.broker.clients.filters.register("G", [wanted])
+        self.assertIsNone(self.broker.clients.filters.ready("U", "G"))
         self.assertEqual(self.value("rocketbroker_sql_filters"), 1)
         self.assertEqual(self.value("rocketbroker_sql_filters_refused_total"), 1)
 
@@ -389,7 +391,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.assertGreater(behind, 100)
         self.assertEqual(self.value("rocketmq_storage_dispatch_behind_bytes"), behind)
         self.broker.store.flush()
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         self.assertEqual(self.value("rocketmq_storage_flush_behind_bytes"), 0)
         self.assertEqual(self.value("rocketmq_storage_dispatch_behind_bytes"), 0)
         ratio = self.value("rocketbroker_storage_disk_ratio")
@@ -427,7 +429,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
 
     def test_limits(self) -> None:
         """Refusals by limits are counted, by limit."""
-        self.broker.topics.limit.refused = 2
+        self.broker.metadata.topics.limit.refused = 2
         name = "rocketbroker_limit_refused_total"
         self.assertEqual(self.value(name, limit="topics"), 2)
         self.assertEqual(self.value(name, limit="groups"), 0)
@@ -435,20 +437,20 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_waiting_requests_refused_total"
         self.assertEqual(self.value(name, family="get_broker_runtime_info"), 3)
         self.assertEqual(self.value(name, family="pull_message"), 0)
-        self.broker.long_polling.refused = 6
-        self.broker.slow_groups.disabled = 7
+        self.broker.pull.long_polling.refused = 6
+        self.broker.pull.slow_groups.disabled = 7
         self.assertEqual(self.value("rocketbroker_long_polling_refused_total"), 6)
         self.assertEqual(self.value("rocketbroker_groups_disabled_total"), 7)
-        self.broker.cold_flow.refused = 4
-        self.broker.pulling.cold_overloads = 5
+        self.broker.pull.cold_flow.refused = 4
+        self.broker.pull.pulling.cold_overloads = 5
         name = "rocketbroker_cold_pulls_refused_total"
         self.assertEqual(self.value(name, reason="flow_control"), 4)
         self.assertEqual(self.value(name, reason="overloaded"), 5)
 
     def test_periodic(self) -> None:
         """Failures of periodic work are counted, by work."""
-        self.broker.services.begin(HELD_PULLS, self.broker.long_polling.check)
-        self.addCleanup(self.broker.long_polling.stop)
+        self.broker.services.begin(HELD_PULLS, self.broker.pull.long_polling.check)
+        self.addCleanup(self.broker.pull.long_polling.stop)
         self.broker.services.calls[HELD_PULLS].failures = 3
         name = "rocketbroker_periodic_failures_total"
         self.assertEqual(self.value(name, work="check of held pulls"), 3)
@@ -460,12 +462,12 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.followers.append((plugin, at_once))
         self.begin()
         self.send(10)
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         self.broker.store.flush()
         name = "rocketbroker_follower_behind_bytes"
         end = self.broker.store.published_position
         self.assertEqual(self.value(name, follower="recorder"), end)
-        self.broker.log_subscribers.start()
+        self.broker.storage.log_subscribers.start()
         self.assertEqual(self.value(name, follower="recorder"), end)
         self.assertEqual(self.value("rocketbroker_follower_failures_total"), 1)
         self.flushLoggedErrors(ValueError)
@@ -517,14 +519,14 @@ class BrokerFamiliesTests(SynchronousTestCase):
         delivery counts as handed out to a group of the system, and as come in where
         the message belongs."""
         self.clock.advance(1)
-        self.broker.schedule.start()
+        self.broker.schedule.service.start()
         self.send(10, i="DELAY\x011\x02")
         self.send(10, i="DELAY\x012\x02")
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         waiting = "rocketbroker_delayed_messages"
         self.assertEqual(self.value(waiting, delay_level="1"), 1)
         self.clock.pump([0.1] * 12)
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         self.assertEqual(self.value(waiting, delay_level="1"), 0)
         self.assertEqual(self.value(waiting, delay_level="2"), 1)
         self.assertEqual(self.value("rocketbroker_delayed_delivered_total"), 1)
@@ -556,7 +558,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         for most, missing in ((100_000, 0), (25, 9), (9, 25), (8, 26)):
             self.begin(rocketbrokerMaxMetricSamples=str(most))
             self.send(10)
-            self.broker.scheduler.dispatch()
+            self.broker.storage.scheduler.dispatch()
             self.consumer()
             self.assertEqual(self.value(left_out), missing)
             self.assertEqual(self.value("rocketmq_consumer_lag_messages"), 1)
@@ -565,9 +567,9 @@ class BrokerFamiliesTests(SynchronousTestCase):
     def test_delaysNotCounted(self) -> None:
         """With enableScheduleMessageStats off a delivery counts for nobody."""
         self.begin(enableScheduleMessageStats="false")
-        self.broker.schedule.start()
+        self.broker.schedule.service.start()
         self.send(10, i="DELAY\x011\x02")
-        self.broker.scheduler.dispatch()
+        self.broker.storage.scheduler.dispatch()
         self.clock.pump([0.1] * 12)
         self.assertEqual(self.value("rocketbroker_delayed_delivered_total"), 1)
         self.assertEqual(self.samples("rocketmq_messages_out_total"), [])

@@ -160,7 +160,7 @@ class ExporterFamiliesTests(SynchronousTestCase):
         self.send()
         ext = {"offset": "0", "group": "G", "delayLevel": "1", "originTopic": "T"}
         self.assertEqual(self.rig.ask(36, ext).code, 0)
-        self.rig.broker.send_back.counts.count("G", "%RETRY%G")
+        self.rig.broker.send.send_back.counts.count("G", "%RETRY%G")
         self.look()
         found = self.scrape()
         self.assertEqual(found["rocketmq_send_back_nums"], [(OF_GROUP, 1)])

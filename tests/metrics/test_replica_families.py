@@ -79,8 +79,8 @@ class ReplicaFamiliesTests(SynchronousTestCase):
         self.assertNotIn(("master_behind_bytes",), values)
         self.assertNotIn(("copies_wanted",), values)
         rig.link.state = "TRANSFER"
-        rig.broker.slave_progress.master_end = 9
-        rig.broker.slave_progress.caught_up_ms = rig.wall_ms()
+        rig.broker.replicas.progress.master_end = 9
+        rig.broker.replicas.progress.caught_up_ms = rig.wall_ms()
         values = self.values(rig)
         self.assertEqual(values["master_link_up",], 1)
         self.assertEqual(values["master_behind_bytes",], 9)

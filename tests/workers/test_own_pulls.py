@@ -100,17 +100,17 @@ class ServedTests(OwnPullsCase):
         """The owner counts them as its own, and remembers how far the group is."""
         self.known(self.one)
         broker = self.r.broker
-        before = broker.pulling.hot_pulls
+        before = broker.pull.pulling.hot_pulls
         latencies: Latencies = broker.main.latencies[PULL, 0]
         answered = latencies.count
         self.pull(self.one, 1, sysFlag="5", commitOffset="1")
         self.r.later()
         self.r.step(REPORT_SECONDS)
-        self.assertEqual(broker.pulling.hot_pulls, before + 1)
+        self.assertEqual(broker.pull.pulling.hot_pulls, before + 1)
         self.assertEqual(broker.main.latencies[PULL, 0].count, answered + 1)
-        self.assertEqual(broker.offsets.query("G", "T", 0), 1)
-        self.assertEqual(broker.offsets.pull_offset("G", "T", 0), 3)
-        (counts,) = broker.pull_checks.counters()
+        self.assertEqual(broker.metadata.offsets.query("G", "T", 0), 1)
+        self.assertEqual(broker.metadata.offsets.pull_offset("G", "T", 0), 3)
+        (counts,) = broker.pull.checks.counters()
         self.assertEqual((counts.messages, counts.pulls), (8, 3))
 
     def test_order(self) -> None:
@@ -128,7 +128,7 @@ class ServedTests(OwnPullsCase):
         self.r.step()
         self.r.step(REPORT_SECONDS)
         self.assertEqual(self.own, 1)
-        self.assertEqual(self.r.broker.offsets.query("G", "T", 0), 3)
+        self.assertEqual(self.r.broker.metadata.offsets.query("G", "T", 0), 3)
 
     def test_tags(self) -> None:
         """Filters by tags."""
@@ -159,7 +159,7 @@ class ServedTests(OwnPullsCase):
         long = " AND ".join(f"n <> {number}" for number in range(200))
         words = {"subscription": long, "expressionType": "SQL92"}
         broker = self.r.broker
-        broker.filters.compiler.prepare(self, long)
+        broker.clients.filters.compiler.prepare(self, long)
         for _ in range(300):
             self.r.later()
         self.assertEqual(broker.slices.waiting, 0)
@@ -242,7 +242,7 @@ class WaitingTests(OwnPullsCase):
         self.r.step()
         self.held = self.r.alive[0].own_pulls.polling
         assert self.held is not None
-        own = self.r.broker.long_polling
+        own = self.r.broker.pull.long_polling
         self.assertEqual((self.held.held, own.held), (1, 0))
         self.r.step(LOAD_SECONDS)
         self.assertEqual(own.held_everywhere, 1)
@@ -255,7 +255,7 @@ class WaitingTests(OwnPullsCase):
         """It gets the message when that comes, whoever appends it; it is counted as
         one pull that has found nothing first."""
         self.r.step(REPORT_SECONDS)
-        pulling = self.r.broker.pulling
+        pulling = self.r.broker.pull.pulling
         before = pulling.hot_pulls, pulling.found(), pulling.missed
         self.assertEqual(self.two.sent(b"new").code, 0)
         self.r.later()
@@ -292,7 +292,7 @@ class WaitingTests(OwnPullsCase):
         worker.hub.doRead()
         self.r.step()
         assert self.held is not None
-        self.assertEqual((self.held.held, self.r.broker.long_polling.held), (1, 1))
+        self.assertEqual((self.held.held, self.r.broker.pull.long_polling.held), (1, 1))
 
     def test_filtered(self) -> None:
         """Others are not for it; the regular look lets it go on behind them."""
@@ -328,7 +328,7 @@ class WaitingTests(OwnPullsCase):
     def test_reset(self) -> None:
         """A reset lets it ask again, and then it is sent elsewhere."""
         queue = self.r.store.queue("T", 0)
-        self.r.hub.turns.within(lambda: self.r.broker.pulling.reset("G", queue, 1))
+        self.r.hub.turns.within(lambda: self.r.broker.pull.pulling.reset("G", queue, 1))
         self.r.step()
         self.assertEqual(self.answer().code, ResponseCode.PULL_RETRY_IMMEDIATELY)
         answer = self.pull(self.one, 3, **WAITS)
@@ -402,7 +402,7 @@ class ChangeTests(OwnPullsCase):
     def test_staticTopic(self) -> None:
         """A topic becomes a static one: its pulls are mapped."""
         detail = TopicQueueMappingDetail(topic="T", bname="b", total_queues=1)
-        self.r.broker.mappings.replace(detail)
+        self.r.broker.metadata.mappings.replace(detail)
         self.settle()
         before = self.own
         for _ in range(2):
@@ -413,7 +413,7 @@ class ChangeTests(OwnPullsCase):
     def test_reset(self) -> None:
         """A reset sends the next pull elsewhere, once."""
         queue = self.r.store.queue("T", 0)
-        self.r.hub.turns.within(lambda: self.r.broker.pulling.reset("G", queue, 2))
+        self.r.hub.turns.within(lambda: self.r.broker.pull.pulling.reset("G", queue, 2))
         answer = self.relayed()
         self.assertEqual(answer.code, ResponseCode.PULL_OFFSET_MOVED)
         self.assertEqual((answer.ext or {})["nextBeginOffset"], "2")
@@ -421,10 +421,10 @@ class ChangeTests(OwnPullsCase):
     def test_resetPending(self) -> None:
         """While a reset is pending no worker is given a route."""
         queue = self.r.store.queue("T", 0)
-        self.r.hub.turns.within(lambda: self.r.broker.pulling.reset("G", queue, 2))
+        self.r.hub.turns.within(lambda: self.r.broker.pull.pulling.reset("G", queue, 2))
         self.settle()
         self.assertEqual(self.relayed().code, ResponseCode.PULL_OFFSET_MOVED)
-        self.assertTrue(self.r.broker.offsets.has_reset("G", "T", 0))
+        self.assertTrue(self.r.broker.metadata.offsets.has_reset("G", "T", 0))
         self.relayed()
 
     def test_between(self) -> None:
@@ -478,7 +478,7 @@ class DeletedTopicTests(OwnPullsCase):
         self.assertEqual(self.two.sent(b"new").code, 0)
         self.r.later()
         self.r.step(REPORT_SECONDS)
-        offsets = self.r.broker.offsets
+        offsets = self.r.broker.metadata.offsets
         self.assertFalse(self.r.alive[0].own_pulls.is_unreported)
         self.assertEqual(offsets.query("G", "T", 0), -1)
         self.assertEqual(offsets.pull_offset("G", "T", 0), -1)

@@ -160,12 +160,12 @@ class ServedTests(OwnSendsCase):
 
     def test_notDispatched(self) -> None:
         """A worker goes on when what it has appended cannot be dispatched."""
-        store = self.r.broker.scheduler._store
-        self.r.broker.scheduler._store = cast(Any, None)
+        store = self.r.broker.storage.scheduler._store
+        self.r.broker.storage.scheduler._store = cast(Any, None)
         self.assertEqual(self.one.sent(b"a").code, 0)
         self.r.later()
         self.assertEqual(len(self.flushLoggedErrors(AttributeError)), 1)
-        self.r.broker.scheduler._store = store
+        self.r.broker.storage.scheduler._store = store
         self.assertEqual(self.one.sent(b"b").code, 0)
         self.assertEqual(self.r.bodies()[-2:], [b"a", b"b"])
 
@@ -176,7 +176,7 @@ class ServedTests(OwnSendsCase):
             self.one.sent(b"%d" % number)
         self.r.later()
         self.assertEqual(self.r.store.appended_messages, before + 7)
-        counters = self.r.broker.sending.counters()
+        counters = self.r.broker.send.sending.counters()
         counts = [each for each in counters if each.topic == "T"]
         self.assertEqual(sum(each.messages for each in counts), 13)
         size = sum(each.bytes for each in counts)
@@ -237,7 +237,7 @@ class ChangedTests(OwnSendsCase):
         one, two = self.known(r)
         for client in (one, two):
             client.send(b"late")
-        r.broker.topics.delete("T")
+        r.broker.metadata.topics.delete("T")
         r.store.delete_topic("T")
         r.step()
         self.assertEqual(r.bodies(), [b"late", b"late"])
@@ -252,12 +252,12 @@ class ChangedTests(OwnSendsCase):
         before = r.appended
         for number in range(5):
             one.send(b"%d" % number)
-        frames = r.broker.topics.generation
+        frames = r.broker.metadata.topics.generation
         worker.group.relay = ThenChanged(worker.relay, r)
         worker.hub.doRead()
         worker.group.relay = worker.relay
         r.step()
-        self.assertEqual(r.broker.topics.generation, frames)
+        self.assertEqual(r.broker.metadata.topics.generation, frames)
         self.assertEqual(r.appended, before)
         self.assertEqual(r.bodies()[-5:], [b"%d" % number for number in range(5)])
         self.assertEqual(len(one.answers), 8)
@@ -266,12 +266,12 @@ class ChangedTests(OwnSendsCase):
         """A topic that may not be written to any more is not."""
         r = self.rig()
         one, _ = self.known(r)
-        config = r.broker.topics.config("T")
+        config = r.broker.metadata.topics.config("T")
         assert config is not None
-        r.broker.topics.put([attrs.evolve(config, write_queue_nums=0)])
+        r.broker.metadata.topics.put([attrs.evolve(config, write_queue_nums=0)])
         one.send(b"x")
         r.step()
-        r.broker.topics.delete("T")
+        r.broker.metadata.topics.delete("T")
         r.later()
         self.assertEqual(r.alive[0].own_sends._hot.topics(), [])
 
@@ -313,7 +313,7 @@ class ChangedTests(OwnSendsCase):
         one, _ = self.known(r)
         before = r.appended
         detail = TopicQueueMappingDetail(topic="T", bname="b", total_queues=1)
-        r.broker.mappings.details["T"] = detail
+        r.broker.metadata.mappings.details["T"] = detail
         r.approvals.changed()
         for _ in range(3):
             one.sent(b"x")

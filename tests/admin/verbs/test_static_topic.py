@@ -29,7 +29,7 @@ class StaticTopicTests(VerbCase):
             client=cluster.rig.broker.context.client,
         )
         self.addCleanup(self.other.close)
-        self.other.broker.registration.start()
+        self.other.broker.registration.registration.start()
         table = self.other.table
         cluster.machine.servers[OTHER] = lambda command: cluster.serve(
             table, command, self.other
@@ -42,7 +42,7 @@ class StaticTopicTests(VerbCase):
 
     def detail(self, rig: Rig) -> TopicQueueMappingDetail:
         """The mapping that a broker has."""
-        return rig.broker.mappings.details["T"]
+        return rig.broker.metadata.mappings.details["T"]
 
     def create(self) -> None:
         """Make topic T with four queues on both brokers."""

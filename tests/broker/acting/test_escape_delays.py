@@ -27,7 +27,7 @@ class EscapeDelaysTests(DelayingCase):
         self.holds = False
         self.delays = EscapeDelays(
             self.rig.broker.context,
-            self.rig.broker.delay_offsets,
+            self.rig.broker.schedule.offsets,
             self.rig.schedule.levels,
             self.take,
         )
@@ -55,7 +55,7 @@ class EscapeDelaysTests(DelayingCase):
 
     def offset(self, level: int = 1) -> int | None:
         """How far a level is by the table."""
-        return self.rig.broker.delay_offsets.get(level)
+        return self.rig.broker.schedule.offsets.get(level)
 
     def test_due(self) -> None:
         """What is due goes to another group, in order, and nothing is stored here."""
@@ -117,9 +117,9 @@ class EscapeDelaysTests(DelayingCase):
 
     def test_version(self) -> None:
         """Its table is newer than the master's, so that a master takes it."""
-        version = self.rig.broker.delay_offsets.version
+        version = self.rig.broker.schedule.offsets.version
         self.act()
-        self.assertTrue(self.rig.broker.delay_offsets.version.is_newer_than(version))
+        self.assertTrue(self.rig.broker.schedule.offsets.version.is_newer_than(version))
 
     def test_saved(self) -> None:
         """Each step is written down at once: a slave that starts anew goes on."""

@@ -90,8 +90,10 @@ class GroupRolesTests(WeekCase):
         position = slave.store.published_position
         data = master.store.raw_log.read(position, 1 << 20)
         self.assertEqual(slave.store.raw_log.append(position, data), len(data))
-        slave.scheduler.dispatch()
-        slave.topics.put([master.topics.config("T") or self.fail("no topic")])
+        slave.storage.scheduler.dispatch()
+        slave.metadata.topics.put(
+            [master.metadata.topics.config("T") or self.fail("no topic")]
+        )
 
     def route(self) -> TopicRouteData:
         """What clients are told of the topic."""
@@ -125,8 +127,8 @@ class GroupRolesTests(WeekCase):
         self.pass_by(3)
         self.assertIs(master.services.role, Role.MASTER)
         self.assertIs(slave.services.role, Role.SLAVE)
-        self.assertEqual(slave.registration.members.alive, 2)
-        self.assertEqual(self.slave_link.master, master.name_server_api.ha_address)
+        self.assertEqual(slave.registration.registration.members.alive, 2)
+        self.assertEqual(self.slave_link.master, master.registration.calls.ha_address)
 
     def test_acts(self) -> None:
         """When the master is gone the slave is shown in its place, without write
@@ -152,20 +154,20 @@ class GroupRolesTests(WeekCase):
         master, slave = self.pair()
         self.delayed(b"zero")
         self.pass_by(25)
-        master.offsets.commit("G", "T", 0, 1)
+        master.metadata.offsets.commit("G", "T", 0, 1)
         self.delayed(b"one")
         self.delayed(b"two")
         self.copy(master, slave)
         self.stop(master)
         self.pass_by(20)
-        slave.offsets.commit("G", "T", 0, 5)
+        slave.metadata.offsets.commit("G", "T", 0, 5)
         master = self.master()
         self.pass_by(10)
         self.assertEqual(self.addresses(), {0: f"127.0.0.1:{SLAVE}"})
         self.assertIs(master.services.role, Role.ISOLATED)
-        self.assertEqual(slave.offsets.query("G", "T", 0), 5)
+        self.assertEqual(slave.metadata.offsets.query("G", "T", 0), 5)
         self.assertIn("does not follow", master.not_ready() or "")
-        self.assertEqual(self.slave_link.master, master.name_server_api.ha_address)
+        self.assertEqual(self.slave_link.master, master.registration.calls.ha_address)
         self.assertIs(slave.services.role, Role.SLAVE)
         self.slaves.report(0)
         self.slaves.replicas[0].address = "127.0.0.1:9"
@@ -174,7 +176,7 @@ class GroupRolesTests(WeekCase):
             self.addresses(), {0: f"127.0.0.1:{MASTER}", 1: f"127.0.0.1:{SLAVE}"}
         )
         self.assertIs(master.services.role, Role.MASTER)
-        self.assertEqual(master.offsets.query("G", "T", 0), 5)
+        self.assertEqual(master.metadata.offsets.query("G", "T", 0), 5)
         self.delayed(b"three")
         self.pass_by(30)
         self.assertEqual(self.elsewhere(), [b"one", b"two"])
@@ -185,7 +187,7 @@ class GroupRolesTests(WeekCase):
         """A slave that was started again while its master was away believes its master
         that it comes back, as it is in its file, and nobody else."""
         master, slave = self.pair()
-        address = master.name_server_api.ha_address
+        address = master.registration.calls.ha_address
         self.stop(master)
         self.stop(slave)
         slave = self.slave()
@@ -307,7 +309,7 @@ class GroupRolesTests(WeekCase):
         self.pass_by(30)
         self.assertIs(slave.services.role, Role.ACTING_MASTER)
         self.assertEqual(self.elsewhere(), [])
-        self.assertEqual(slave.delay_offsets.get(1), None)
+        self.assertEqual(slave.schedule.offsets.get(1), None)
 
     def test_skip(self) -> None:
         """With skipPreOnline a master is registered at once."""
@@ -335,7 +337,7 @@ class GroupRolesTests(WeekCase):
             self.master()
             slave = self.slave(syncMasterFlushOffsetWhenStartup=wanted)
             self.pass_by(2)
-            noted = slave.ha_status.master_flush_offset
+            noted = slave.replicas.status.master_flush_offset
             self.assertEqual(noted, end if wanted == "true" else 0)
 
     def test_stop(self) -> None:

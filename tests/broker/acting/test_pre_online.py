@@ -60,7 +60,7 @@ class PreOnlineCase(SynchronousTestCase):
             client=self.caller,
         )
         self.addCleanup(rig.close)
-        group = rig.broker.registration.members
+        group = rig.broker.registration.registration.members
         self.pre_online = PreOnline(
             group, self.own_id, "10.0.0.1:10911", self.way(), self.get_online
         )

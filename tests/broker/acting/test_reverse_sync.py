@@ -72,9 +72,9 @@ class ReverseSyncTests(SynchronousTestCase):
 
     def test_saved(self) -> None:
         """What was taken over is written with the next write of the table."""
-        self.rig.broker.offsets.save_now()
+        self.rig.broker.metadata.offsets.save_now()
         self.take(1, {"U@H": {0: 1}})
-        self.rig.broker.offsets.save_now()
+        self.rig.broker.metadata.offsets.save_now()
         self.rig.disk.crash()
         again = Rig({}, disk=self.rig.disk)
         self.addCleanup(again.close)

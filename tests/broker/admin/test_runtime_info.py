@@ -64,7 +64,7 @@ class RuntimeInfoTests(SynchronousTestCase):
                 rig.statistics,
                 rig.group_commit,
                 rig.pulling,
-                rig.broker.waiting_requests[RequestCode.END_TRANSACTION].size,
+                rig.broker.context.waiting.all[RequestCode.END_TRANSACTION].size,
                 [],
             ).register(rig.table)
         return rig

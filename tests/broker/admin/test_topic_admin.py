@@ -91,10 +91,10 @@ class TopicAdminTests(SynchronousTestCase):
             context,
             broker.metadata,
             {"T": 2.5}.__getitem__,
-            broker.timers.counts.forget,
+            broker.timer.service.counts.forget,
             rig.batcher.flush,
             self.wait,
-            broker.creation_times,
+            broker.figures.creation_times,
         )
         admin.register(rig.table)
 

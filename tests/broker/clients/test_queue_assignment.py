@@ -38,7 +38,7 @@ class AssignmentCase(SynchronousTestCase):
         self.addCleanup(rig.close)
         rig.topic("T", queues=3)
         rig.groups.find("G")
-        self.modes = rig.broker.request_modes
+        self.modes = rig.broker.metadata.request_modes
         for name in ("one", "two"):
             self.join(name)
 

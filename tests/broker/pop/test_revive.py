@@ -215,7 +215,7 @@ class ManyTests(PopCase):
         """While pops come all the time, the timer has not entered all; but it has
         brought what was due before those were stored that it has not."""
         timer = self.rig.broker.pop.revive._timer
-        entering = self.rig.broker.timers.entering
+        entering = self.rig.broker.timer.service.entering
         self.send("a", "b", "c")
         self.pop(maxMsgNums=1)
         self.rig.scheduler.dispatch()

@@ -39,7 +39,7 @@ class ColdFlowTests(SynchronousTestCase):
         """A broker with these settings."""
         self.rig = Rig(settings)
         self.addCleanup(self.rig.close)
-        self.flow = self.rig.broker.cold_flow
+        self.flow = self.rig.broker.pull.cold_flow
 
     def limited(self, *groups: str) -> list[str]:
         """Those of the groups that may not read cold data now."""
@@ -213,7 +213,7 @@ class PullTests(PullCase):
             self.assertEqual(self.read("H"), [b"a", b"b", b"c"])
             self.rig.clock.advance(WINDOW_SECONDS)
             self.assertEqual(self.read("G"), [b"a", b"b", b"c"])
-        self.assertEqual(self.rig.broker.cold_flow.refused, 2)
+        self.assertEqual(self.rig.broker.pull.cold_flow.refused, 2)
 
     def test_waits(self) -> None:
         """One that pulls by itself waits, and gets one message, but all if the window
@@ -230,11 +230,11 @@ class PullTests(PullCase):
             (answer,) = self.rig.answers()
             self.assertEqual(answer.opaque, 5)
             self.assertEqual(bodies(answer)[:3], [b"a", b"b", b"c"][:count])
-        self.assertEqual(self.rig.broker.cold_flow.refused, 0)
+        self.assertEqual(self.rig.broker.pull.cold_flow.refused, 0)
 
     def test_noRoom(self) -> None:
         """It is refused where no more may wait."""
         self.begin("CONSUME_ACTIVELY", pullThreadPoolQueueCapacity="1")
         self.assertEqual(self.codes(0), [])
         self.assertEqual(self.codes(0), [ResponseCode.SYSTEM_BUSY])
-        self.assertEqual(self.rig.broker.cold_flow.refused, 1)
+        self.assertEqual(self.rig.broker.pull.cold_flow.refused, 1)

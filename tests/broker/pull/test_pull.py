@@ -362,7 +362,7 @@ class HeldTests(PullCase):
     def test_check(self) -> None:
         """Unwanted messages move it on after a while."""
         broker = self.rig.broker
-        broker.services.begin(HELD_PULLS, broker.long_polling.check)
+        broker.services.begin(HELD_PULLS, broker.pull.long_polling.check)
         self.hold(0, subscription="B")
         self.send("a", tag="A")
         self.rig.clock.advance(CHECK_SECONDS)

@@ -126,7 +126,7 @@ class AccessTests(CheckCase):
         self.group(consume_enable=False)
         self.forbidden(2)
         noted = {("G", ANY_TOPIC): [self.rig.connection.peer]}
-        self.assertEqual(self.rig.broker.diagnosis.refusals.take(), noted)
+        self.assertEqual(self.rig.broker.diagnostics.diagnosis.refusals.take(), noted)
         self.group(consume_enable=True)
         self.assertEqual(self.found(), [b"a"])
 
@@ -146,7 +146,7 @@ class AccessTests(CheckCase):
         self.rig.topic("T", 4, perm=2)
         self.forbidden(3)
         noted = {("G", "T"): [self.rig.connection.peer]}
-        self.assertEqual(self.rig.broker.diagnosis.refusals.take(), noted)
+        self.assertEqual(self.rig.broker.diagnostics.diagnosis.refusals.take(), noted)
 
     def test_queue(self) -> None:
         """A queue that the topic does not have is refused."""
@@ -361,7 +361,7 @@ class CountTests(CheckCase):
             rig.groups,
             rig.consumers,
             rig.filters,
-            rig.broker.diagnosis.refusals,
+            rig.broker.diagnostics.diagnosis.refusals,
             BrokerOptions(),
             max_counted=2,
         )

@@ -44,7 +44,7 @@ class SlowGroupsTests(SynchronousTestCase):
 
     def look(self) -> Deferred[None]:
         """Look at all groups."""
-        done = self.rig.broker.slow_groups.look()
+        done = self.rig.broker.pull.slow_groups.look()
         self.rig.clock.advance(1)
         return done
 
@@ -62,7 +62,7 @@ class SlowGroupsTests(SynchronousTestCase):
         size = self.rig.store.published_position
         self.assertIn(f"Group G reads topic T {size // 10 * 9} bytes behind", line)
         self.assertFalse(self.may_consume())
-        self.assertEqual(self.rig.broker.slow_groups.disabled, 1)
+        self.assertEqual(self.rig.broker.pull.slow_groups.disabled, 1)
         answer = self.rig.ask(11, pull_ext(1))
         self.assertEqual(answer.code, 16)
         self.assertIn("subscription group no permission, G", answer.remark or "")
@@ -80,7 +80,7 @@ class SlowGroupsTests(SynchronousTestCase):
         self.pull(5)
         for threshold, outcome in ((size // 2, True), (size // 2 - 1, False)):
             self.rig.change(consumerFallbehindThreshold=threshold)
-            self.rig.broker.slow_groups._seen.clear()
+            self.rig.broker.pull.slow_groups._seen.clear()
             self.look()
             self.assertEqual(self.may_consume(), outcome)
 
@@ -139,7 +139,7 @@ class SlowGroupsTests(SynchronousTestCase):
     def test_stopped(self) -> None:
         """A stop ends a look quietly."""
         self.pull(1)
-        done = self.rig.broker.slow_groups.look()
+        done = self.rig.broker.pull.slow_groups.look()
         self.rig.broker.slices.stop()
         self.successResultOf(done)
         self.assertTrue(self.may_consume())

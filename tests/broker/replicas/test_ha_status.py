@@ -88,7 +88,7 @@ class MasterTests(SynchronousTestCase):
         """A master answers 908 with success, and nothing comes of it."""
         code = RequestCode.RESET_MASTER_FLUSH_OFFSET
         self.rig.ask(code, {"masterFlushOffset": "5"})
-        self.assertEqual(self.rig.broker.ha_status.master_flush_offset, 0)
+        self.assertEqual(self.rig.broker.replicas.status.master_flush_offset, 0)
 
 
 class SlaveTests(SynchronousTestCase):
@@ -172,18 +172,18 @@ class HealthTests(SynchronousTestCase):
         """A slave that is missing is a problem of who asks for copies."""
         rig = self.broker()
         options = StoreOptions(broker_role="SYNC_MASTER", in_sync_replicas=2)
-        (problem,) = rig.broker.ha_status.problems(options)
+        (problem,) = rig.broker.replicas.status.problems(options)
         self.assertIn("Sends wait for 2 copies (inSyncReplicas), and only 1", problem)
         self.assertEqual(rig.broker.not_ready(), NO_NAME_SERVER)
         rig.replicas.report(0)
-        self.assertEqual(rig.broker.ha_status.problems(options), [])
+        self.assertEqual(rig.broker.replicas.status.problems(options), [])
 
     def test_missingAndStrangers(self) -> None:
         """Where copies are missing, connections that do not count are told of."""
         rig = self.broker()
         rig.replicas.strangers = ["10.0.0.7:50000", "10.0.0.8:50000"]
         options = StoreOptions(broker_role="SYNC_MASTER", in_sync_replicas=2)
-        (problem,) = rig.broker.ha_status.problems(options)
+        (problem,) = rig.broker.replicas.status.problems(options)
         self.assertIn("do not count: 2, as of 10.0.0.7:50000", problem)
         self.assertIn("haTrustedAddresses", problem)
 
@@ -229,6 +229,6 @@ class HealthTests(SynchronousTestCase):
         self.assertEqual(
             broker.problems(), ["Nobody listens there.", "No topics came."]
         )
-        broker.slave_progress.master_end = 5
+        broker.replicas.progress.master_end = 5
         self.assertIn("lacks 5 bytes", broker.standing()[0])
         self.assertIn("not caught up since its start", broker.not_ready() or "")

@@ -33,15 +33,17 @@ class SyncTests(SynchronousTestCase):
         self.caller = Caller()
         self.slave = Rig({"brokerRole": "SLAVE", "brokerId": "1"}, client=self.caller)
         self.addCleanup(self.slave.close)
-        self.masters = self.slave.broker.registration.masters
+        self.masters = self.slave.broker.registration.registration.masters
         self.sync = self.slave.broker.metadata_sync
         self.master.topic("T", queues=3, attributes={"message.type": "FIFO"})
         self.master.groups.put([SubscriptionGroupConfig(group_name="G")])
         self.master.offsets.commit("G", "T", 0, 7)
-        self.master.broker.delay_offsets.put(3, 5)
-        self.master.broker.request_modes.put(RequestMode(topic="T", consumer_group="G"))
+        self.master.broker.schedule.offsets.put(3, 5)
+        self.master.broker.metadata.request_modes.put(
+            RequestMode(topic="T", consumer_group="G")
+        )
         mapping = TopicQueueMappingDetail(topic="T", bname="broker-a", epoch=3)
-        self.master.broker.mappings.put(mapping, False)
+        self.master.broker.metadata.mappings.put(mapping, False)
 
     def begin(self) -> None:
         """The slave runs, and finds its master."""
@@ -83,12 +85,12 @@ class SyncTests(SynchronousTestCase):
         self.assertEqual(slave.groups.config("G"), master.groups.config("G"))
         self.assertEqual(slave.groups.version, master.groups.version)
         self.assertEqual(slave.offsets.queues("G", "T"), {0: 7})
-        self.assertEqual(slave.broker.delay_offsets.get(3), 5)
-        mappings = dumps(slave.broker.mappings.to_json())
-        self.assertEqual(mappings, dumps(master.broker.mappings.to_json()))
-        self.assertEqual(list(slave.broker.mappings.details), ["T"])
-        modes = slave.broker.request_modes.to_json()
-        self.assertEqual(modes, master.broker.request_modes.to_json())
+        self.assertEqual(slave.broker.schedule.offsets.get(3), 5)
+        mappings = dumps(slave.broker.metadata.mappings.to_json())
+        self.assertEqual(mappings, dumps(master.broker.metadata.mappings.to_json()))
+        self.assertEqual(list(slave.broker.metadata.mappings.details), ["T"])
+        modes = slave.broker.metadata.request_modes.to_json()
+        self.assertEqual(modes, master.broker.metadata.request_modes.to_json())
         for table in self.sync.tables:
             self.assertEqual((table.last_ms, table.problem), (WALL_MS, ""))
 

@@ -68,7 +68,7 @@ class MappedRequestTests(PairCase):
         answers = [self.ask(310, send_ext("U"), b"x") for _ in range(3)]
         self.assertEqual([answer.code for answer in answers], [0, 0, 0])
         self.assertEqual(self.ask(11, {**pull_ext(), "topic": "U"}).code, 0)
-        sending = self.brokers["a"].sending
+        sending = self.brokers["a"].send.sending
         self.assertEqual(self.brokers["a"].static_topics.mapped.mapped, 0)
         self.assertEqual(sending.hot_sends + sending.general_sends, 4)
 
@@ -179,10 +179,10 @@ class MappedRequestTests(PairCase):
         self.move()
         self.assertEqual(self.offset(14, B), 3)
         self.assertEqual(self.commit(B, 4), 0)
-        self.assertEqual(self.brokers["a"].offsets.query("G", "T", 0), 4)
+        self.assertEqual(self.brokers["a"].metadata.offsets.query("G", "T", 0), 4)
         self.assertEqual(self.offset(14, B), 4)
         self.assertEqual(self.commit(B, 12), 0)
-        self.assertEqual(self.brokers["b"].offsets.query("G", "T", 1), 2)
+        self.assertEqual(self.brokers["b"].metadata.offsets.query("G", "T", 1), 2)
         self.assertEqual(self.offset(14, B), 12)
 
     def commit(self, port: int, offset: int) -> int:
@@ -202,13 +202,13 @@ class MappedRequestTests(PairCase):
         """What a pull commits is the logical offset, if its item has it."""
         self.sent(A, 5)
         self.pull(A, 4, sysFlag="5", commitOffset="4")
-        self.assertEqual(self.brokers["a"].offsets.query("G", "T", 0), 4)
+        self.assertEqual(self.brokers["a"].metadata.offsets.query("G", "T", 0), 4)
         self.move()
         self.sent(B, 3)
         self.pull(B, 12, sysFlag="5", commitOffset="12")
-        self.assertEqual(self.brokers["b"].offsets.query("G", "T", 1), 2)
+        self.assertEqual(self.brokers["b"].metadata.offsets.query("G", "T", 1), 2)
         self.pull(B, 12, sysFlag="5", commitOffset="4")
-        self.assertEqual(self.brokers["b"].offsets.query("G", "T", 1), 2)
+        self.assertEqual(self.brokers["b"].metadata.offsets.query("G", "T", 1), 2)
 
     def test_gone(self) -> None:
         """As long as the other broker does not answer, nothing of it is told, and
@@ -270,7 +270,7 @@ class MappedRequestTests(PairCase):
         self.epoch -= 500
         self.map_to("a", code=1)
         self.map_to("a", force="true")
-        mappings = self.brokers["a"].mappings
+        mappings = self.brokers["a"].metadata.mappings
         self.assertEqual(mappings.details["T"].epoch, self.epoch)
         other = attrs.evolve(mappings.details["T"], bname="c")
         self.assertEqual(self.map("a", other).code, 1)
@@ -280,7 +280,7 @@ class MappedRequestTests(PairCase):
     def test_delete(self) -> None:
         """With the topic its mapping goes, and the hot way is as it was."""
         self.assertEqual(self.ask(215, {"topic": "T"}).code, 0)
-        self.assertEqual(self.brokers["a"].mappings.details, {})
+        self.assertEqual(self.brokers["a"].metadata.mappings.details, {})
         self.ask(310, send_ext("T", d="1"), b"x")
         self.network.advance(1)
         before = self.brokers["a"].static_topics.mapped.mapped

@@ -22,9 +22,9 @@ class MappingCleanupTests(PairCase):
         broker = self.brokers[name]
         others = broker.static_topics.others
         cleanup = MappingCleanup(
-            broker.mappings,
+            broker.metadata.mappings,
             others,
-            broker.routes,
+            broker.registration.routes,
             settings_of(),
             self.wall_ms,
             lambda ms: self.hour,
@@ -36,7 +36,7 @@ class MappingCleanupTests(PairCase):
 
     def hosted(self, name: str) -> dict[int, list[str]]:
         """Which brokers a mapping names, by queue."""
-        detail = self.brokers[name].mappings.details["T"]
+        detail = self.brokers[name].metadata.mappings.details["T"]
         return {
             number: [each.bname for each in items]
             for number, items in detail.hosted_queues.items()
@@ -81,7 +81,7 @@ class MappingCleanupTests(PairCase):
         self.queues[0] = (*stale, item("a", 1, 2, 20))
         self.map_to("a", "b")
         self.assertEqual(self.clean("b").removed_queues, 0)
-        mappings = self.brokers["b"].mappings
+        mappings = self.brokers["b"].metadata.mappings
         detail = mappings.details["T"]
         missed = {**detail.hosted_queues, 0: (stale[0], item("c", 1, 1, 10))}
         mappings.replace(attrs.evolve(detail, hosted_queues=missed))

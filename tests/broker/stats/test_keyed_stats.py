@@ -23,7 +23,7 @@ class KeyedStatsTests(SynchronousTestCase):
         self.rig = Rig(settings)
         self.addCleanup(self.rig.close)
         self.rig.topic("T")
-        self.stats = self.rig.broker.keyed_stats
+        self.stats = self.rig.broker.figures.keyed
 
     def look(self, times: int = 1) -> None:
         """Let time pass."""

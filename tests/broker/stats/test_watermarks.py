@@ -19,7 +19,7 @@ class WatermarksTests(SynchronousTestCase):
         self.rig = Rig({"flushDiskType": "SYNC_FLUSH", **settings}, threads=True)
         self.addCleanup(self.rig.close)
         self.rig.topic("T")
-        self.marks = self.rig.broker.watermarks
+        self.marks = self.rig.broker.figures.watermarks
 
     def send(self) -> None:
         """Begin a send, which waits for the disk."""

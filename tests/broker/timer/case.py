@@ -37,8 +37,8 @@ class TimerCase(SynchronousTestCase):
         self.addCleanup(rig.close)
         if disk is None:
             rig.topic("T", 4)
-        rig.broker.timers.start()
-        self.timers = rig.broker.timers
+        rig.broker.timer.service.start()
+        self.timers = rig.broker.timer.service
         return rig
 
     def send(

@@ -29,8 +29,8 @@ class SlaveTests(SynchronousTestCase):
         self.rig = Rig(settings, client=self.caller)
         self.addCleanup(self.rig.close)
         self.sync = self.rig.broker.timer.sync
-        self.timers = self.rig.broker.timers
-        self.rig.broker.registration.masters.say(Master("m:2", "m:1"))
+        self.timers = self.rig.broker.timer.service
+        self.rig.broker.registration.registration.masters.say(Master("m:2", "m:1"))
         self.caller.take()
 
     def test_asks(self) -> None:
