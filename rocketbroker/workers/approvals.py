@@ -80,7 +80,7 @@ class Approvals:
     def start(self) -> None:
         """The store is open: let them append from now on."""
         broker = self._broker
-        broker.metadata.topics.on_change(self.changed)
+        broker.metadata.topics.watch_changes(self.changed)
         broker.metadata.mappings.watch(self.changed)
         broker.running.subscribe(lambda _: self.changed())
         self.changed()
@@ -195,11 +195,7 @@ class Approvals:
         for row in said.queues:
             messages += row.messages
             size += row.bytes
-            if broker.metadata.topics.config(row.topic) is None:
-                broker.send.sending.forgotten_messages += row.messages
-                continue
-            key = row.topic, row.queue_id, row.message_type
-            broker.send.sending.counter(*key).add(row)
+            broker.send.sending.stored_elsewhere(row)
         self.port_counts.frames_in += sum(said.requests.values())
         self.port_counts.frames_out += said.answers
         self.port_counts.bytes_in += said.bytes_in
@@ -208,7 +204,7 @@ class Approvals:
         for code, count in said.requests.items():
             if count:
                 broker.main.answered(code, 0, said.seconds, count)
-                broker.send.sending.hot.taken += count
+                broker.send.sending.taken_elsewhere(count)
         try:
             broker.storage.scheduler.appended_elsewhere()
         except Exception:

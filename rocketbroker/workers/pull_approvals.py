@@ -94,7 +94,7 @@ class PullApprovals:
         broker.metadata.mappings.watch(self.changed)
         broker.running.subscribe(lambda _: self.changed())
         broker.metadata.offsets.watch(self)
-        broker.pull.long_polling.others = self
+        broker.pull.long_polling.watch(self)
         self.changed()
 
     def stop(self) -> None:

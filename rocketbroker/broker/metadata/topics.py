@@ -114,7 +114,7 @@ class TopicTable:
         #: Who waits for topics to be in the file.
         self._waiting: list[tuple[tuple[str, ...], Deferred[None]]] = []
         self._watchers: list[Callable[[list[str]], None]] = []
-        self._on_change: Callable[[], object] = lambda: None
+        self._change_watchers: list[Callable[[], object]] = []
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on: built-in topics become what they would be at
@@ -353,7 +353,8 @@ class TopicTable:
 
     def _note(self, names: list[str]) -> None:
         self.generation += 1
-        self._on_change()
+        for watcher in self._change_watchers:
+            watcher()
         self._changes.append(names)
         saved = self._file.save_soon(self.to_json)
         self._unsaved.update(dict.fromkeys(names, self.generation))
@@ -413,10 +414,10 @@ class TopicTable:
             return succeed(None)
         return self._file.save_soon(self.to_json)
 
-    def on_change(self, changed: Callable[[], object]) -> None:
+    def watch_changes(self, changed: Callable[[], object]) -> None:
         """Call C{changed} with each change, a deletion too, before anybody hears of it
         or acts by it."""
-        self._on_change = changed
+        self._change_watchers.append(changed)
 
     def watch(self, changed: Callable[[list[str]], None]) -> None:
         """Call C{changed} with the names after topics were made or changed."""

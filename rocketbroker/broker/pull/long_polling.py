@@ -130,7 +130,6 @@ class LongPolling:
     @ivar expired: how many were woken because their time was over.
     @ivar dropped: how many went with their connection.
     @ivar refused: how many were not held because there were too many.
-    @ivar others: those that wait elsewhere.
     """
 
     _log = Logger()
@@ -150,7 +149,7 @@ class LongPolling:
         self.expired = 0
         self.dropped = 0
         self.refused = 0
-        self.others: OtherWaiters | None = None
+        self._others: OtherWaiters | None = None
         self._clock = clock
         self._store = store
         self._turns = turns
@@ -175,6 +174,10 @@ class LongPolling:
             if options.long_polling_enable
             else options.short_polling_time_mills / 1000.0
         )
+
+    def watch(self, others: OtherWaiters) -> None:
+        """Count and wake those, too, that wait elsewhere."""
+        self._others = others
 
     def stop(self) -> None:
         """Forget all held pulls, end all timers, and hold nothing any more."""
@@ -218,7 +221,7 @@ class LongPolling:
     @property
     def held_everywhere(self) -> int:
         """How many there are, with those that wait elsewhere."""
-        return self.held + (self.others.held if self.others is not None else 0)
+        return self.held + (self._others.held if self._others is not None else 0)
 
     def waits_in(self, queue: IQueue) -> bool:
         """Whether any pull waits for messages of a queue."""
@@ -230,8 +233,8 @@ class LongPolling:
 
     def wake(self, arrival: Arrival) -> None:
         """Wake the pulls that wait for one of the messages of an arrival."""
-        if self.others is not None:
-            self.others.arrived(arrival.queue)
+        if self._others is not None:
+            self._others.arrived(arrival.queue)
         waiting = self._queues.get(arrival.queue)
         if not waiting:
             return
@@ -267,15 +270,15 @@ class LongPolling:
     def release(self, queue: IQueue, wanted: Callable[[HeldPull], bool]) -> None:
         """Wake those in a queue that wait for what will not be given to them."""
         self._wake([held for held in self._queues.get(queue, ()) if wanted(held)])
-        if self.others is not None:
-            self.others.wake_all()
+        if self._others is not None:
+            self._others.wake_all()
 
     def wake_all(self) -> None:
         """Wake all pulls: they may get elsewhere what they wait for."""
         for waiting in list(self._queues.values()):
             self._wake(list(waiting))
-        if self.others is not None:
-            self.others.wake_all()
+        if self._others is not None:
+            self._others.wake_all()
 
     def check(self) -> None:
         """Wake the pulls of queues that have grown, whatever their filters."""

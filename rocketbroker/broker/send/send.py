@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from twisted.internet.defer import Deferred
 
@@ -30,7 +30,7 @@ from rocketbroker.broker.appends.append_batcher import (
     problem_of,
 )
 from rocketbroker.broker.appends.room import AppendsRoom
-from rocketbroker.broker.appends.send_answers import QueueSends
+from rocketbroker.broker.appends.send_answers import Counted, QueueSends
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
@@ -77,6 +77,14 @@ NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
 #: and of several tags.
 _HOST_BITS: Final = 0x30
 _NOT_HOT_BITS: Final = ~(0x700 | 0x3)
+
+
+class SentElsewhere(Counted, Protocol):
+    """What another process has stored in one queue, as one type of message."""
+
+    topic: str
+    queue_id: int
+    message_type: str
 
 
 @final
@@ -161,6 +169,17 @@ class Sending:
     def counter(self, topic: str, queue_id: int, message_type: str) -> QueueSends:
         """The counts of one queue and type of message, for other parts that store."""
         return self._sends(topic, queue_id, message_type)
+
+    def stored_elsewhere(self, row: SentElsewhere) -> None:
+        """Count what a worker has stored in one queue."""
+        if self._topics.config(row.topic) is None:
+            self.forgotten_messages += row.messages
+        else:
+            self._sends(row.topic, row.queue_id, row.message_type).add(row)
+
+    def taken_elsewhere(self, requests: int) -> None:
+        """Count requests that a worker has taken."""
+        self.hot.taken += requests
 
     # The hot way.
 

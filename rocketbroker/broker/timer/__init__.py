@@ -14,5 +14,5 @@
 - L{pauses}: rests between steps, which a stop ends.
 - L{recall}: takes a message back by its handle.
 - L{timer_sync}: of a slave, asks its master how far the timers are.
-- L{later_parts}: all parts for messages for later, put together.
+- L{room}: all parts for messages for later, put together.
 """

@@ -268,6 +268,17 @@ class TopicTableTests(SynchronousTestCase):
         self.assertIs(config.member, text)
         self.assertEqual(self.table().names(), self.topics.names())
 
+    def test_eachWatcherHearsOfAChange(self) -> None:
+        """A second watcher does not take the place of the first; both hear of a change
+        when it holds, but before it is written."""
+        heard: list[tuple[str, int]] = []
+        topics = self.topics
+        topics.watch_changes(lambda: heard.append(("one", topics.generation)))
+        topics.watch_changes(lambda: heard.append(("two", topics.generation)))
+        topics.ensure("T", 1)
+        after = topics.generation
+        self.assertEqual(heard, [("one", after), ("two", after)])
+
     def test_changedSince(self) -> None:
         """The table tells which topics changed since some generation, as long as there
         were not too many changes."""
