@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 COMPRESSED: Final = 0x1
+MULTI_TAGS: Final = 0x2
 
 TRANSACTION_MASK: Final = 0xC
 TRANSACTION_NONE: Final = 0x0

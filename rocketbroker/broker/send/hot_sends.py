@@ -35,6 +35,12 @@ from rocketbroker.codec.sends import SendReader
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import properties
+from rocketbroker.records.sysflags import (
+    COMPRESSED,
+    COMPRESSION_MASK,
+    HOST_MASK,
+    MULTI_TAGS,
+)
 from rocketbroker.remoting.interfaces import HotRun, IConnection, IResponderTable
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.wire.codes import RequestCode
@@ -49,10 +55,8 @@ from rocketbroker.wire.hot import (
     send_answer_start,
 )
 
-#: Bits of the system flag: those that the store sets, and all but those of compression
-#: and of several tags.
-_HOST_BITS: Final = 0x30
-_NOT_HOT_BITS: Final = ~(0x700 | 0x3)
+#: All bits of the system flag but those of compression and of several tags.
+_NOT_HOT_BITS: Final = ~(COMPRESSION_MASK | COMPRESSED | MULTI_TAGS)
 
 #: What makes a batch. The typed decoder takes 1 for true, too; RocketMQ does not.
 _BATCH: Final = re.compile(rb'"(?:m|batch)":"?true')
@@ -359,7 +363,7 @@ def batch_draft(
         b"",
         b"",
         fields.h,
-        fields.f & ~_HOST_BITS,
+        fields.f & ~HOST_MASK,
         fields.g,
         connection.peer_host,
         fields.j,

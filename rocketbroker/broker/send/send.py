@@ -73,11 +73,6 @@ from rocketbroker.wire.hot import (
 #: Properties that clients send back to us with a message, or not at all.
 NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
 
-#: Bits of the system flag: those that the store sets, and all but those of compression
-#: and of several tags.
-_HOST_BITS: Final = 0x30
-_NOT_HOT_BITS: Final = ~(0x700 | 0x3)
-
 
 class SentElsewhere(Counted, Protocol):
     """What another process has stored in one queue, as one type of message."""

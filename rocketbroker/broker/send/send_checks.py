@@ -37,7 +37,9 @@ from rocketbroker.records import names, properties
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.records.sysflags import (
     COMPRESSED,
+    HOST_MASK,
     INNER_BATCH,
+    MULTI_TAGS,
     NEED_UNWRAP,
     TRANSACTION_MASK,
 )
@@ -52,8 +54,6 @@ from rocketbroker.wire.headers.send import (
 from rocketbroker.wire.hot import SendFields
 
 #: Bits of the system flag.
-_MULTI_TAGS: Final = 0x2
-_HOST_BITS: Final = 0x30
 _INNER_BATCH_BITS: Final = INNER_BATCH | NEED_UNWRAP
 
 #: The codes whose headers have names and not letters.
@@ -213,8 +213,8 @@ class SendChecks:
             raise SystemFailure(f"topic[{fields.b}]: this broker does not compact")
         if fields.f & _INNER_BATCH_BITS and not stays:
             raise MessageIllegal("an inner batch that is none")
-        flag = fields.f & ~_HOST_BITS | (_INNER_BATCH_BITS if stays else 0)
-        return flag | _MULTI_TAGS if config.topic_filter_type == MULTI_TAG else flag
+        flag = fields.f & ~HOST_MASK | (_INNER_BATCH_BITS if stays else 0)
+        return flag | MULTI_TAGS if config.topic_filter_type == MULTI_TAG else flag
 
     def check_properties(
         self, fields: SendFields, config: TopicConfig, own: dict[str, str]
