@@ -116,7 +116,7 @@ class Failure(click.ClickException):
         self.exit_code = exit_code  # type: ignore[misc]  # this one's, as click has it
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """See L{click.ClickException.show}."""
+        """See C{click.ClickException.show}."""
         click.echo(f"rocketbroker: {self.message}", file=file, err=file is None)
 
 

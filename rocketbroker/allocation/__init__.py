@@ -1,5 +1,7 @@
 # -*- test-case-name: tests.allocation -*-
 """Rebalance strategies: which member of a group consumes which queue. No I/O, no clock.
 
-- L{strategies<rocketbroker.allocation.strategies>}: those that clients name.
+The modules:
+
+  - L{strategies<rocketbroker.allocation.strategies>}: those that clients name.
 """

@@ -293,8 +293,8 @@ class BrokerService(LoggedService):
     @ivar broker: the broker; metrics read its counters.
     @ivar port: where it listens.
     @ivar store: its store.
-    @ivar approvals: lets these append messages themselves; L{None}: they do not.
-    @ivar workers: the processes that own clients' connections; L{None}: none.
+    @ivar approvals: lets these append messages themselves; C{None}: they do not.
+    @ivar workers: the processes that own clients' connections; C{None}: none.
     @ivar metrics: the port of /metrics.
     @ivar ready: fires when name servers know it, or could not be reached.
     """

@@ -203,7 +203,7 @@ class LoggedService(Service):
     log: Log | None = None
 
     def setServiceParent(self, parent: Any) -> None:
-        """See L{Service.setServiceParent}."""
+        """See C{Service.setServiceParent}."""
         if self.log is not None and isinstance(parent, Componentized):
             parent.setComponent(  # type: ignore[no-untyped-call]
                 ILogObserver, self.log.observer

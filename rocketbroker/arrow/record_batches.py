@@ -45,7 +45,7 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def read(*topics: str, **options: object) -> Any:
-    """Read topics.
+    """Read topics into Arrow batches, as DuckDB, Polars and pandas take them::
 
         rows = read("Orders", name_server="127.0.0.1:9876", tags="paid")
         duckdb.sql("select tags, count(*) from rows group by tags")

@@ -25,6 +25,8 @@ and pullers can be pickled, and a copy makes its own connections::
             for message in messages(chunk.data):
                 print(message.queue_offset, message.properties, message.body)
 
+The modules:
+
   - L{session<rocketbroker.blocking.session>}: connect, send, receive, acknowledge.
   - L{settings<rocketbroker.blocking.settings>}: the settings of a client.
   - L{client<rocketbroker.blocking.client>}: questions about topics, queues and offsets;

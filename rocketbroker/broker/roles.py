@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.broker.test_services -*-
 """What a broker may be to the others of its name, and what it begins as.
 
-What becomes of delayed messages, timers and POP in each role:
+What becomes of delayed messages, timers and POP in each role::
 
     ===================  =================  =====================  ===================
     work                 master             slave                  acting master

@@ -401,9 +401,9 @@ class Services:
     ) -> PeriodicCall:
         """Run a service from now on, whenever the broker's role has it.
 
-        @param work: may return a L{Deferred}, which fires when the run is over.
+        @param work: may return a C{Deferred}, which fires when the run is over.
         @param resume: called before the service runs in a role that the broker takes
-            later; may return a L{Deferred}, which fires when it may run.
+            later; may return a C{Deferred}, which fires when it may run.
         """
         call = self.calls[service] = PeriodicCall(self._clock, service.name, work)
         if resume is not None:

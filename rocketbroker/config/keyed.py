@@ -82,7 +82,7 @@ class KeyedOptions:
     @cvar IRREGULAR: the keys of attributes whose names do not give them.
     @cvar BOUNDS: least and greatest value of int attributes, where not L{INT}.
     @cvar CHOICES: the allowed values of string attributes that are not free.
-    @cvar CHECKS: of string attributes that are not free either: raises L{ValueError}
+    @cvar CHECKS: of string attributes that are not free either: raises C{ValueError}
         with what the value must be instead.
     @cvar PATHS: the string attributes that are paths, each with what makes its text an
         absolute one; see L{rocketbroker.config.paths}.

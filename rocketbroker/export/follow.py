@@ -13,7 +13,7 @@ unless that is allowed; the others go on.
 
 Spark has no part in it: processes of this machine copy (L{ProcessCopying
 <rocketbroker.export.process_jobs.ProcessCopying>}). Measured with 2 cores, twice, the
-same plans of 100 and of 300,000 messages of 300 bytes:
+same plans of 100 and of 300,000 messages of 300 bytes::
 
     =======================================  =============  ===============
     ..                                       processes      Spark, local[2]

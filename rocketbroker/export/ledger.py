@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.export.test_ledger -*-
 """The records of an export in its directory: C{ROOT/_rocketbroker/}.
 
+Its files::
+
     ==================  ========================================================
     lease.json          held by the run that writes here; says which that is
     job.json            where the messages come from: clusters and brokers of topics

@@ -68,7 +68,7 @@ class Lease(Protocol):
 class Storage(Protocol):
     """Where an export lies.
 
-    All calls raise L{OSError} for what the place refuses, L{FileNotFoundError} for a
+    All calls raise C{OSError} for what the place refuses, C{FileNotFoundError} for a
     file that is not there.
     """
 

@@ -484,7 +484,7 @@ class Disk:
             os.close(fd)
 
     def sync(self, path: str) -> bool:
-        """See L{IFiles.sync}: C{syncfs} of Linux, which L{os} does not have."""
+        """See L{IFiles.sync}: C{syncfs} of Linux, which C{os} does not have."""
         if _SYNCFS is None:
             return False
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -4,7 +4,7 @@
 Two things provide L{IFiles}: L{rocketbroker.files.disk.Disk}, and the memory disk of
 L{rocketbroker.testing.files}, which can tear writes, lose unsynced bytes, and be
 full.
-Paths are absolute C{str}. All calls raise L{OSError} as the operating system would.
+Paths are absolute C{str}. All calls raise C{OSError} as the operating system would.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ class JsonFile:
     def load(self, check: Callable[[bytes], object] | None = None) -> bytes | None:
         """The content; that of C{.bak} if the file is missing, empty or unreadable.
 
-        @param check: given the content, raises L{ValueError} if it makes no sense; then
+        @param check: given the content, raises C{ValueError} if it makes no sense; then
             C{.bak} is tried.
-        @return: L{None} if there is neither, or both are empty.
+        @return: C{None} if there is neither, or both are empty.
         @raise ValueError: C{check}'s, about C{.bak}, or about the file if there is no
             C{.bak}.
         @raise OSError: the disk refused C{.bak}, or the file if there is no C{.bak}.

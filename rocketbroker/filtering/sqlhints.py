@@ -3,7 +3,7 @@
 which a condition is true, and in few others.
 
 With one the store searches many records at once, and looks only at the properties of
-those where it is found. So each begins with the name of a property, which L{re}
+those where it is found. So each begins with the name of a property, which C{re}
 searches as fast as a plain string, and what follows allows more rather than less: that
 the same name ends with this one, or the bytes are in a body, does no harm.
 """

@@ -1,16 +1,18 @@
 # -*- test-case-name: tests.filtering.test_sqltokens -*-
 """The words of an SQL92 expression.
 
+The kinds of words::
+
     ==========  =================================================================
     kind        form
     ==========  =================================================================
     keyword     NOT AND OR BETWEEN IN TRUE FALSE NULL IS CONTAINS STARTSWITH
                 ENDSWITH, in any case
-    symbol      ``= <> > >= < <= ( ) , + -``
+    symbol      = <> > >= < <= ( ) , + -
     decimal     0, or a digit other than 0 and more digits; then l or L may follow
     float       5.5  5.  .5  5E10, with a sign in the exponent
     string      in single quotes, a quote in it doubled
-    name        a letter, C{_} or C{$}, then those and digits
+    name        a letter, _ or $, then those and digits
     end
     ==========  =================================================================
 

@@ -3,7 +3,7 @@
 
 An I{outer batch} is the body of one send request, which the broker takes apart into
 records of their own. An I{inner batch} is stored as one record, and the consumer takes
-it apart. Both have the same form, part after part:
+it apart. Both have the same form, part after part::
 
     ==========================  ========  ==============================
     field                       width     remark

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.records.test_entries -*-
 """The entry of a consume queue: where a message is, how long, and its tag code.
 
+Layout::
+
     ======  =====================  =====
     offset  field                  width
     ======  =====================  =====

@@ -4,7 +4,7 @@
 I{Offset id}: store host (address of 4 or 16 bytes, port as i32) and physical offset
 (i64), in upper-case hex: 32 or 56 characters.
 
-I{Unique key}, the id that users see:
+I{Unique key}, the id that users see::
 
     ========  =========================================================
     bytes     content

@@ -2,7 +2,7 @@
 """The units of a batch queue, which stand for several messages each, and those of the
 extension of a queue, which hold what does not fit into an entry.
 
-Of a batch:
+Of a batch::
 
     ======  ============================  =====
     offset  field                         width
@@ -17,7 +17,7 @@ Of a batch:
     42      reserved, 0                   i32
     ======  ============================  =====
 
-Of an extension, which is as long as its first field says:
+Of an extension, which is as long as its first field says::
 
     ======  ============================  =====
     offset  field                         width

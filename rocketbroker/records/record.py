@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.records.test_record -*-
 """One message as the commit log keeps it, and as a pull brings it.
 
-The head (L{rocketbroker.records.record_head}) and what follows it:
+The head (L{rocketbroker.records.record_head}) and what follows it::
 
     ==========================================  =============
     field                                       width

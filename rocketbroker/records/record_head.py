@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.records.test_record_head -*-
 """The head of a record: all its fields before the body, declared once.
 
+Layout::
+
     ==  ==========================================  =============  ======
     #   field                                       width          offset
     ==  ==========================================  =============  ======

@@ -98,7 +98,7 @@ class Holder(Protocol):
     @ivar is_watched: whether it is closed when it does not move.
     @ivar is_proven: whether it has sent a large frame to its end.
     @ivar queued: whether something has come of it and was not looked at yet.
-    @ivar partial: received bytes that are no whole frame yet; L{None} for none.
+    @ivar partial: received bytes that are no whole frame yet; C{None} for none.
     @ivar wanted: how many bytes C{partial} will have when its first frame is whole.
     @ivar since: when C{partial} began.
     @ivar unsent: bytes of answers that wait to be sent.

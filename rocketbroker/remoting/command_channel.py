@@ -155,7 +155,7 @@ class CommandChannel(ABC):
         messages stays the proxy's, as in RocketMQ. The log is to be believed: so only
         those may send a header whom the operator trusts. In a worker the owner looks.
 
-        @return: L{None} while more bytes are needed to tell.
+        @return: C{None} while more bytes are needed to tell.
         @raise RemoteProtocolError: it begins as such a header and is none, or the peer
             may not send one.
         """

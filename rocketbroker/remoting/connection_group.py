@@ -152,7 +152,7 @@ class ConnectionGroup:
     @ivar counts: counters of all these connections.
     @ivar responses: our requests that wait for responses.
     @ivar connections: all that are open, and the closed ones that still send.
-    @ivar relay: takes frames to another process, which answers them; L{None}: the
+    @ivar relay: takes frames to another process, which answers them; C{None}: the
         responders of this one do.
     @ivar max_connections: how many there may be, with those of other ports; 0: nobody
         counts.

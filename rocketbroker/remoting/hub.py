@@ -139,7 +139,7 @@ class Hub:
         """
         @param reactor: sees the hub as one reader, as soon as there is a connection.
         @param buffer_bytes: the budget of memory for what waits in the connections.
-        @param sleep: lets so many seconds pass; L{None}: turns wait for nobody.
+        @param sleep: lets so many seconds pass; C{None}: turns wait for nobody.
         """
         self._sleep = sleep
         self.sent_now = self._answered = 0

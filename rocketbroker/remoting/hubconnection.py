@@ -95,7 +95,7 @@ class HubConnection(CommandChannel):
     @ivar paused: whether it waits for memory (L{Buffers}, as the attributes C{kept},
         C{is_reserved}, C{is_proven} and C{counted} are).
     @ivar held: whether the other end of a link wants nothing of it for now.
-    @ivar partial: received bytes that are no whole frame yet; L{None} for none.
+    @ivar partial: received bytes that are no whole frame yet; C{None} for none.
     @ivar wanted: how many bytes C{partial} must have before it is worth a look.
     @ivar since: when C{partial} began.
     @ivar received_at: when the frames that are left came.

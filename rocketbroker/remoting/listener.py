@@ -122,7 +122,7 @@ class Listener:
         @param limit: the limit of descriptors: a connection more than it allows is
             closed at once.
         @param open_connections: how many there are now, of all ports that share it.
-        @param most: how many there may be; L{None}: the share of all connections.
+        @param most: how many there may be; C{None}: the share of all connections.
         """
         self._counts = counts
         self._most = connections_of(limit) if most is None else most

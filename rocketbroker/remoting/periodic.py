@@ -1,9 +1,9 @@
 # -*- test-case-name: tests.remoting.test_periodic -*-
 """Work that is done again and again, and that no error ends.
 
-A L{LoopingCall} stops for ever at the first error of its function, unnoticed.
+A C{LoopingCall} stops for ever at the first error of its function, unnoticed.
 A L{PeriodicCall} logs the error, counts it, and calls again at the next period. A call
-whose L{Deferred} has not fired is not begun anew.
+whose C{Deferred} has not fired is not begun anew.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PeriodicCall:
         self, clock: IReactorTime, name: str, work: Callable[[], object]
     ) -> None:
         """
-        @param work: may return a L{Deferred}; the next call waits for it.
+        @param work: may return a C{Deferred}; the next call waits for it.
         """
         self.name = name
         self.period = 0.0

@@ -102,7 +102,7 @@ def listen_plain(
     A network in memory has no sockets, and listens itself.
 
     @param open_connections: how many there are that cannot make room for others.
-    @param most: how many there may be; L{None}: what descriptors allow.
+    @param most: how many there may be; C{None}: what descriptors allow.
     @return: what listens, and on which port.
     @raise ConfigurationError: the port cannot be had; one sentence.
     """
@@ -183,7 +183,7 @@ class FewConnections(WrappingFactory):
     def buildProtocol(  # type: ignore[override]  # factories may return None
         self, addr: IAddress | None
     ) -> PlainConnection | None:
-        """A connection was accepted; L{None}: there is no room for it."""
+        """A connection was accepted; C{None}: there is no room for it."""
         if len(self.engaged) + len(self._idle) + len(self._spare) >= self._most:
             yielding = [*self._idle] or [*self._spare]
             if not yielding:

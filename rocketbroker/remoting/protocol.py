@@ -185,7 +185,7 @@ class StreamConnection(CommandChannel):
 class RemotingProtocol(Protocol):
     """The protocol of a Twisted transport: makes a L{StreamConnection} and feeds it.
 
-    @ivar connection: L{None} until the connection is made.
+    @ivar connection: C{None} until the connection is made.
     """
 
     def __init__(

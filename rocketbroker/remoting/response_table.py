@@ -38,7 +38,7 @@ class Waiting:
     """One request that waits.
 
     @ivar peer: the one that it is counted for.
-    @ivar connection: the connection it was sent over; L{None} while there is none.
+    @ivar connection: the connection it was sent over; C{None} while there is none.
     @ivar answer: fires with the response.
     @ivar deadline: when it fails with a time-out, by the clock.
     @ivar words: the request, for errors.

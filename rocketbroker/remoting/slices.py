@@ -50,7 +50,7 @@ class _Work:
     """One work that has not ended.
 
     @ivar name: of the generator.
-    @ivar steps: L{None} when it is dropped.
+    @ivar steps: C{None} when it is dropped.
     @ivar ended: fires at the end.
     """
 

@@ -55,7 +55,7 @@ class Membership(Protocol):
         """There is a connection that is no slave's: it may be known by now."""
 
     def watch(self, changed: Callable[[bool], object], /) -> None:
-        """Call C{changed} when the answers may be others; with L{True} if settings are
+        """Call C{changed} when the answers may be others; with C{True} if settings are
         others, so that a slave may be none any more."""
 
 

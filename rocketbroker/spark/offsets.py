@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.spark.test_offsets -*-
 """The offset of a stream: a position in each queue, as it stands in the checkpoint.
 
+JSON with these members::
+
     {"v": 1,
      "t": {topic: {broker name: {queue: offset}}},
      "fp": {topic: {broker name: {queue: "store time, id"}}},

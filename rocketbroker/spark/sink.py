@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.spark.test_sink -*-
 """Writing to RocketMQ from Spark, in batches and in streams: at least once.
 
+How it is called::
+
     frame.write.format("rocketmq").mode("append") \\
         .option("nameServer", "127.0.0.1:9876").option("topic", "orders").save()
 

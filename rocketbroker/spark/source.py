@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.spark.test_source -*-
 """The data source C{rocketmq} of Spark.
 
+How it is called::
+
     spark.read.format("rocketmq").option("nameServer", "127.0.0.1:9876") \\
         .option("subscribe", "orders").load()
 

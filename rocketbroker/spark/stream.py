@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.spark.test_stream -*-
 """The streaming source as Spark calls it.
 
+How it is called::
+
     spark.readStream.format("rocketmq").option("nameServer", "127.0.0.1:9876") \\
         .option("subscribe", "orders").load()
 

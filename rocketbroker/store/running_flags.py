@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.store.test_running_flags -*-
 """The running flags: a number whose bits show what a store can do at the moment.
 
-Operators read it, and RocketMQ's tools know its bits:
+Operators read it, and RocketMQ's tools know its bits::
 
     ====  =====================================================================
     bit   meaning

@@ -6,18 +6,20 @@ aligned native word each, written and read through C{memoryview.cast("q")} and n
 else: another process may see a number torn that is packed byte by byte. The file is
 made anew by each start and removed by each clean stop; nothing in it needs to survive.
 
+The words::
+
     =======  ================================================================
     word     meaning
     =======  ================================================================
-    0        L{MAGIC}
-    1        the process that owns the store, as in its C{abort} file
-    2        when that C{abort} file was written, in ms: another owner's differs
+    0        MAGIC
+    1        the process that owns the store, as in its abort file
+    2        when that abort file was written, in ms: another owner's differs
     3        the start of the oldest segment
     4        published: the end of the log
     5        flushed: all before is on the disk
     6        dispatched: all before is in the consume queues
     7        whether an append is between reserving and publishing: 1 the owner's, 2
-             that of another process (L{rocketbroker.store.sharing.append_journal})
+             that of another process (store.sharing.append_journal)
     8        how many queues have slots
     9        what other processes may append by: the version of all that the owner has
              told them. It differs after each change; 0: they may append nothing

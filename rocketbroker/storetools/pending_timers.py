@@ -3,7 +3,7 @@
 
 The files are read as they are; a broker in use may be a second ahead of them.
 
-The state of a message of the timer topic is one of these:
+The state of a message of the timer topic is one of these::
 
     ========  ===========================================================
     new       it is not in the wheel yet

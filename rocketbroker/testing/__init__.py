@@ -1,13 +1,15 @@
 # -*- test-case-name: tests.testing -*-
 """Doubles that users and our own tests share.
 
-- L{network}: servers and clients without ports and time; L{connections}: a connection
-  that keeps what is sent; L{scripted}: servers for the blocking client.
-- L{files}: a disk in memory, of which L{node} is one file, and L{spoiled} what cannot
-  be read; L{users}: which processes use files; L{processes}: which there are.
-- L{threads}: work of threads, done when a test says so.
-- L{simulation}: what a broker has to answer, as a model, and what is asked of it, by
-  dice.
-- L{replicas}: slaves that have as much of the log as a test says; L{master_link}: what
-  a slave gets it by.
+The modules:
+
+  - L{network}: servers and clients without ports and time; L{connections}: a connection
+    that keeps what is sent; L{scripted}: servers for the blocking client.
+  - L{files}: a disk in memory, of which L{node} is one file, and L{spoiled} what cannot
+    be read; L{users}: which processes use files; L{processes}: which there are.
+  - L{threads}: work of threads, done when a test says so.
+  - L{simulation}: what a broker has to answer, as a model, and what is asked of it, by
+    dice.
+  - L{replicas}: slaves that have as much of the log as a test says; L{master_link}:
+    what a slave gets it by.
 """

@@ -153,12 +153,12 @@ class MemoryFile:
 class MemoryDisk:
     """A file system in memory.
 
-    @ivar capacity: how many bytes of blocks it holds; L{None}: as many as asked for.
+    @ivar capacity: how many bytes of blocks it holds; C{None}: as many as asked for.
     @ivar calls: how often each call was made, by name.
     @ivar crashes: how often it has crashed.
     @ivar watch: told of each call before it is made.
     @ivar open_files: how many files are open.
-    @ivar max_open: with so many no other is opened; L{None}: as many as asked for.
+    @ivar max_open: with so many no other is opened; C{None}: as many as asked for.
     @ivar syncs: whether it can be synced as a whole.
     @ivar process: the id of the process that opens files from now on.
     @ivar now_ms: what is taken as the time of a change; advances by one each time.

@@ -2,7 +2,7 @@
 """A network in memory: servers and clients of one test, without ports and time.
 
 L{MemoryNetwork} stands where the reactor stands: it tells the time (a
-L{twisted.internet.task.Clock}), listens and connects. Nothing moves by itself: bytes,
+C{twisted.internet.task.Clock}), listens and connects. Nothing moves by itself: bytes,
 new connections and their ends travel when the test says so, by C{settle()} (all that
 happens without time passing) or by C{advance(seconds)}::
 
@@ -281,7 +281,7 @@ class MemoryNetwork(Clock):
 
     @ivar ports: who listens, by port.
     @ivar silent: ports that do not even refuse: attempts to connect time out.
-    @ivar max_bytes: how many bytes arrive at once; L{None} for all there are. With 1
+    @ivar max_bytes: how many bytes arrive at once; C{None} for all there are. With 1
         every frame arrives in pieces.
     @ivar transports: both ends of all connections.
     """

@@ -30,9 +30,9 @@ class Command:
     @ivar opaque: the number that ties a response to its request (32 bits, signed).
     @ivar flag: L{RESPONSE} and L{ONEWAY}.
     @ivar version: the ordinal of the sender's release.
-    @ivar language: the name of the sender's language, L{None} if it is not a known one.
-    @ivar remark: free text of a response, L{None} for none.
-    @ivar ext: the extension fields, L{None} if the sender sent none at all. A field
+    @ivar language: the name of the sender's language, C{None} if it is not a known one.
+    @ivar remark: free text of a response, C{None} for none.
+    @ivar ext: the extension fields, C{None} if the sender sent none at all. A field
         whose value is null is left out.
     @ivar body: the body; no body and an empty one are the same on the wire.
     """

@@ -49,7 +49,7 @@ class ProxyHeader(NamedTuple):
 def proxy_header(data: bytes) -> ProxyHeader | None:
     """Read the header at the beginning of a connection.
 
-    @return: L{None} while more bytes are needed.
+    @return: C{None} while more bytes are needed.
     @raise RemoteProtocolError: it begins as such a header and is none.
     """
     if data.startswith(_LINE):

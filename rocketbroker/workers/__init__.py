@@ -26,7 +26,7 @@ refuses appends or is too far behind the disk. Traces are ordinary messages.
 Who owns what, and how a worker learns of a change. "Version" is the word VERSION of the
 shared positions: the owner changes it before a change takes effect, and tells all
 anew (ALLOW); a worker looks at it once in each turn, and again under the append lock.
-From the change until the next ALLOW it relays all sends.
+From the change until the next ALLOW it relays all sends::
 
     ====================  ========  ===================  ===============================
     state                 owner     learned by           what a worker does meanwhile
@@ -65,7 +65,7 @@ on a slave, and while entries of queues have no room on the disk.
 These have a version of their own, READ_VERSION: it changes with each rebalancing, and
 workers are told anew 50 ms later, so that many changes cost as much as one. A worker
 looks at it once in each turn, and again behind each read. From the change until the
-next PULLS it relays all pulls.
+next PULLS it relays all pulls::
 
     ====================  ========  ===================  ===============================
     state                 owner     learned by           what a worker does meanwhile

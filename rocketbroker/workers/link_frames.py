@@ -35,31 +35,34 @@ MAX_PAYLOAD_BYTES: Final = 64 << 20
 class Kind(IntEnum):
     """What a frame says. Connection ids are the owner's and come once only.
 
-    - START, to the worker: its settings, as JSON
-    - OPEN, to the worker, with a descriptor: serve this connection; the payload is
-      the other side's address
-    - DATA, both ways: bytes of the connection; to the owner these are whole requests
-      and responses, and the header of a proxy before the first
-    - ACK, to the owner: so many bytes of this connection the client's kernel has taken
-    - CLOSE, to the worker: close when all is sent; to the owner: it is closed; one
-      byte says why
-    - PAUSE and RESUME, to the worker: read no more of this connection; again
-    - LOAD, to the owner: the worker's counters, as JSON
-    - STOP, to the worker: close all connections when all is sent, and end
-    - ALLOW, to the worker: what it may append itself, and how, as JSON
-    - ASK, to the owner: whether it may append to a queue, as JSON
-    - QUEUE, to the worker: the answer
-    - APPENDED, to the owner: what the worker has appended, counted, as JSON
-    - PULLS, to the worker: which pulls it may answer itself, and how, as JSON
-    - ASK_PULL, to the owner: whether it may answer pulls of a group from a queue, as
-      JSON; ROUTE, to the worker: the answer
-    - PULLED, to the owner: what the worker has answered, counted, as JSON
-    - WAIT, to the owner: pulls wait at the end of a queue: its slot and its end, 8
-      bytes each
-    - WAKE, to the worker: that queue has grown: its slot, 8 bytes; L{WAKE_ALL}: all
-      pulls that wait are to be answered
-    - FENCE, to the owner: tell when all that came before on this connection is done;
-      to the worker: it is
+    The kinds:
+
+      - START, to the worker: its settings, as JSON
+      - OPEN, to the worker, with a descriptor: serve this connection; the payload is
+        the other side's address
+      - DATA, both ways: bytes of the connection; to the owner these are whole requests
+        and responses, and the header of a proxy before the first
+      - ACK, to the owner: so many bytes of this connection the client's kernel has
+        taken
+      - CLOSE, to the worker: close when all is sent; to the owner: it is closed; one
+        byte says why
+      - PAUSE and RESUME, to the worker: read no more of this connection; again
+      - LOAD, to the owner: the worker's counters, as JSON
+      - STOP, to the worker: close all connections when all is sent, and end
+      - ALLOW, to the worker: what it may append itself, and how, as JSON
+      - ASK, to the owner: whether it may append to a queue, as JSON
+      - QUEUE, to the worker: the answer
+      - APPENDED, to the owner: what the worker has appended, counted, as JSON
+      - PULLS, to the worker: which pulls it may answer itself, and how, as JSON
+      - ASK_PULL, to the owner: whether it may answer pulls of a group from a queue, as
+        JSON; ROUTE, to the worker: the answer
+      - PULLED, to the owner: what the worker has answered, counted, as JSON
+      - WAIT, to the owner: pulls wait at the end of a queue: its slot and its end, 8
+        bytes each
+      - WAKE, to the worker: that queue has grown: its slot, 8 bytes; L{WAKE_ALL}: all
+        pulls that wait are to be answered
+      - FENCE, to the owner: tell when all that came before on this connection is done;
+        to the worker: it is
     """
 
     START = 1

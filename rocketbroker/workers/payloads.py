@@ -161,7 +161,7 @@ class AskPull(msgspec.Struct, frozen=True, array_like=True):
 
     @ivar connection: of its client, by its number on the link.
     @ivar is_own: whether the pull brought its subscription along.
-    @ivar subscription: that; L{None} if it did not.
+    @ivar subscription: that; C{None} if it did not.
     @ivar expression_type: of that.
     @ivar sub_version: of the subscription that the client knows.
     """

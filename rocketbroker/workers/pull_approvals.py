@@ -203,7 +203,7 @@ class PullApprovals:
                     link.tell(Kind.ROUTE, encode(route))
 
     def _route(self, link: WorkerLink, ask: AskPull) -> PullRoute | None:
-        """How a worker is to answer such pulls; L{None}: not at all."""
+        """How a worker is to answer such pulls; C{None}: not at all."""
         broker = self._broker
         sock = link.sockets.get(ask.connection)
         if (

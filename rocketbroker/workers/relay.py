@@ -90,7 +90,7 @@ class OwnerRelay:
     @ivar own_most: a longer frame, without its first word, is relayed.
     @ivar begin: whether the worker serves anything itself now, before it is asked to.
     @ivar finish: does now what was to be done at the end of the turn.
-    @ivar pulls: what answers pulls; L{None}: they are relayed.
+    @ivar pulls: what answers pulls; C{None}: they are relayed.
     """
 
     _log = Logger()

@@ -90,8 +90,8 @@ class WorkerSlot:
     """One worker after the other, under one number.
 
     @ivar number: from 1.
-    @ivar link: to the one that runs; L{None} while there is none.
-    @ivar process: the one that has not ended; L{None}: none.
+    @ivar link: to the one that runs; C{None} while there is none.
+    @ivar process: the one that has not ended; C{None}: none.
     @ivar restarts: how many were started in place of another.
     @ivar lost: the connections of the last one that ended.
     @ivar vain: how many in a row have ended soon.

@@ -114,7 +114,7 @@ class Overload:
             self.room = UNBOUNDED
 
     def refusal(self, drafts: int) -> Refusal | None:
-        """Why no other send may be taken now; L{None} if it may.
+        """Why no other send may be taken now; C{None} if it may.
 
         @param drafts: how many this turn has brought.
         """

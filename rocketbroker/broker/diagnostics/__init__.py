@@ -1,5 +1,7 @@
 # -*- test-case-name: tests.broker.diagnostics -*-
 """Problems of consumer groups that nothing else reports.
 
-- L{group_diagnosis}: looks for them, logs and lists them. L{group_problems}: the
-  rules."""
+The modules:
+
+  - L{group_diagnosis}: looks for them, logs and lists them. L{group_problems}: the
+    rules."""

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.store.commitlog.test_checkpoint -*-
 """The checkpoint file: the store time up to which log and queues are on the disk.
 
+Layout::
+
     ======  ========================  =====================================
     offset  field                     meaning
     ======  ========================  =====================================
@@ -17,7 +19,7 @@ too late.
 
 When the clock is set back, the times are too late: a record that is stored then has an
 earlier time than one that was flushed before. So there is a mark behind them, where
-RocketMQ neither reads nor writes, but in the same sector of the disk:
+RocketMQ neither reads nor writes, but in the same sector of the disk::
 
     ======  ========================  =====================================
     offset  field                     meaning

@@ -42,7 +42,7 @@ class WriteBackoff:
         make_room: Callable[[], object],
     ) -> None:
         """
-        @param make_room: tries again; raises L{OSError} if there is still none.
+        @param make_room: tries again; raises C{OSError} if there is still none.
         """
         self.reason = ""
         self._flags = flags

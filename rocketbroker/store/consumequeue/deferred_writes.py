@@ -70,7 +70,7 @@ class PendingWrites:
         self, deferred_writes: DeferredWrites, write: Callable[[int, bytes], None]
     ) -> None:
         """
-        @param write: writes; raises L{OSError} if the disk refuses.
+        @param write: writes; raises C{OSError} if the disk refuses.
         """
         self.pieces: list[tuple[int, bytes]] = []
         self._deferred_writes = deferred_writes

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.store.index.test_file -*-
 """One file of the index: from the hash of a key to the positions of its messages.
 
+Layout::
+
     ==================  ========================================================
     part                content
     ==================  ========================================================

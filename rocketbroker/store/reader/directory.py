@@ -171,7 +171,10 @@ class StoreReader:
     def entries(
         self, topic: str, queue_id: int, offset: int
     ) -> list[tuple[int, int, int]]:
-        """Some entries from an offset on, as L{ENTRY} has them; empty at the end."""
+        """Some entries from an offset on; none at the end.
+
+        @return: of each the fields of L{ENTRY<rocketbroker.records.entries.ENTRY>}.
+        """
         queue = self._queue(topic, queue_id)
         count = min(queue.end - offset, ENTRY_BATCH_SIZE)
         return queue.entries(offset, count) if count > 0 else []

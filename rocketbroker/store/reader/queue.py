@@ -82,7 +82,7 @@ class QueueReader:
 
         @param lowest: where the log begins.
         @param is_record: asked of the last entries, which may never have been written
-            whole; L{None} after a clean stop: their records were there.
+            whole; C{None} after a clean stop: their records were there.
         """
         low, high = self.start, self.limit()
         while low < high:

@@ -1,13 +1,13 @@
 # -*- test-case-name: tests.store.recovery.test_recovery -*-
 """The recovery of a store: from the files that a stop has left to a store that serves.
 
-A recovery is a row of phases. Each does one thing and names the next one:
+A recovery is a row of phases. Each does one thing and names the next one::
 
     ======  ==================================================  =====================
     phase   what it does                                        next
     ======  ==================================================  =====================
     LOAD    opens the files of log and queues, reads checkpoint  START; DONE without
-            and C{rocketbroker.ends}                             a log
+            and rocketbroker.ends                                a log
     START   decides how far the queues are trusted, and where    SCAN
             the scan of the log starts
     SCAN    enters each record from there on into its queue      TAIL; START if the
@@ -19,7 +19,7 @@ A recovery is a row of phases. Each does one thing and names the next one:
 
 (The index is loaded afterwards, by L{rocketbroker.store.index.service}.)
 
-START decides on a L{Trust}, which only ever goes down:
+START decides on a L{Trust}, which only ever goes down::
 
     ============  =====================================================================
     trust         the scan starts
@@ -28,7 +28,7 @@ START decides on a L{Trust}, which only ever goes down:
     BEFORE_START  at the last segment that begins before the checkpoint
     NONE          at the first segment: all queues are made again. This is needed when a
                   file of a queue is missing, has a wrong length or cannot be read, when
-                  C{rocketbroker.ends} knows entries that are gone, and when the records
+                  rocketbroker.ends knows entries that are gone, and when the records
                   before one are missing in its queue.
     ============  =====================================================================
 

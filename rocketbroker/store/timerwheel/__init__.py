@@ -6,12 +6,12 @@ log, which points to its record; the units of one time are a chain, and the whee
 slot for each time, which points to the last of them. Nothing of a message is in memory
 but its share of the slot. Time is an argument of all this.
 
-- L{units}: the layout of the timer log.
-- L{log}: the timer log, its segments and its chains.
-- L{wheel}: the slots.
-- L{checkpoint}: C{config/timercheck}, from where a start goes on.
-- L{recovery}: makes the wheel agree with the log after a crash.
-- L{timers}: all of them together, in steps.
+  - L{units}: the layout of the timer log.
+  - L{log}: the timer log, its segments and its chains.
+  - L{wheel}: the slots.
+  - L{checkpoint}: C{config/timercheck}, from where a start goes on.
+  - L{recovery}: makes the wheel agree with the log after a crash.
+  - L{timers}: all of them together, in steps.
 
 C{docs/facts/transaction-timer-pop.md} part B.
 """

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.store.timerwheel.test_recovery -*-
 """The checkpoint of the timers, C{config/timercheck}, and the body of request 60.
 
+Layout::
+
     ======  ====================  =============================================
     offset  field                 meaning
     ======  ====================  =============================================
@@ -12,7 +14,7 @@
     ======  ====================  =============================================
 
 All are i64, in a file of 4096 bytes. Behind them, where RocketMQ neither reads nor
-writes, there is a mark:
+writes, there is a mark::
 
     ======  ====================  =============================================
     offset  field                 meaning

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.store.timerwheel.test_timers -*-
 """The units of the timer log.
 
+Layout::
+
     ======  =============================================================
     offset  field
     ======  =============================================================

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.store.timerwheel.test_timers -*-
 """The wheel: a slot for each time, C{timerwheel}.
 
+A slot::
+
     ======  ==========================================
     offset  field
     ======  ==========================================

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.storetools.repair.test_run -*-
 """The steps of a repair, and copies of all that it changes.
 
-The copies are in a directory C{repair-<time>} in the store's root:
+The copies are in a directory C{repair-<time>} in the store's root::
 
     =============  =====================================================================
     changes.jsonl  a line for each change: path, position, length, and where in

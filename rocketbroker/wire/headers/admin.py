@@ -197,7 +197,7 @@ class QuerySubscriptionByConsumerRequestHeader(TopicRequestHeader, kw_only=True)
 class UpdateGroupForbiddenRequestHeader(TopicRequestHeader, kw_only=True):
     """UPDATE_AND_GET_GROUP_FORBIDDEN (353).
 
-    @ivar readable: L{None} asks, and changes nothing.
+    @ivar readable: C{None} asks, and changes nothing.
     """
 
     group: str

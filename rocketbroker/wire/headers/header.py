@@ -6,7 +6,7 @@ snake case, unless the field's name on the wire is no camel case at all. A field
 a default is one that Java marks as required, which is a documentation mark there: if it
 is missing, or is a number that does not parse, Java logs that and leaves null or zero.
 So C{from_ext} never rejects: a missing required number is 0, a missing required string
-is empty, an optional field is L{None}. A responder that would do harm with such a value
+is empty, an optional field is C{None}. A responder that would do harm with such a value
 uses C{complete}; Java mostly fails on the null and answers SYSTEM_ERROR, too.
 
 Two kinds of header are stricter, as in Java, and raise an error that becomes
@@ -60,7 +60,7 @@ def _read_long(text: str) -> int | None:
 
 
 def _number(text: str, limit: int) -> int | None:
-    """Java's parseInt and parseLong; L{None} if it is no such number."""
+    """Java's parseInt and parseLong; C{None} if it is no such number."""
     if len(text) < _ALWAYS_INT and text.isascii() and text.isdigit():
         return int(text)
     if _DECIMAL.fullmatch(text):
