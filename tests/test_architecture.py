@@ -23,7 +23,7 @@ TEXT = (ROOT / "docs" / "architecture.rst").read_text("utf-8")
 def documented(heading: str) -> str:
     """The rows of the table of request codes under a heading."""
     after = TEXT.split(f"\n{heading}", 1)[1]
-    return "\n".join(after.split("\n=====  =", 3)[2].split("\n")[1:])
+    return re.split(r"\n=====+ +=.*\n", after, maxsplit=3)[2]
 
 
 def served(table: ResponderTable) -> str:

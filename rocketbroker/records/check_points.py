@@ -15,8 +15,8 @@ sorted keys::
 C{so} is the queue offset at which the read began, C{d} how far behind it each message
 is. C{reviveTime} follows from C{pt} and C{it}, and is not read; C{ro} is always 0.
 
-C{docs/facts/transaction-timer-pop.md} C5, C8, C12, trap 20; C{docs/facts/broker.md}
-20.4.
+C{docs/facts/transaction-timer-pop.md} C5, C8, C12, trap 20;
+C{docs/facts/broker.md} 20.4.
 """
 
 from __future__ import annotations

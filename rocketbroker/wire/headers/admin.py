@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.wire.headers.test_headers -*-
 """Headers of the administration of topics, groups and clients.
 
-17, 18, 21, 26, 202 to 223, 300 to 321, 343 to 355. Fields: C{docs/facts/remoting.md}
-20.
+Codes 17, 18, 21, 26, 202 to 223, 300 to 321, 343 to 355. Fields:
+C{docs/facts/remoting.md} 20.
 """
 
 from __future__ import annotations

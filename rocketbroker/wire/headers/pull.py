@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.wire.headers.test_headers -*-
 """Headers of pulling, popping, looking up, and of offsets.
 
-11, 361; 12, 33; 14, 15; 29 to 32; 200050 to 200055. Fields: C{docs/facts/remoting.md}
-20.
+Codes 11, 361; 12, 33; 14, 15; 29 to 32; 200050 to 200055. Fields:
+C{docs/facts/remoting.md} 20.
 """
 
 from __future__ import annotations
