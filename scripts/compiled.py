@@ -88,9 +88,12 @@ MODULES = tuple(
 
 #: What a copy needs; tests read the documents, too.
 COPIED = (
+    ".github",
     "CHANGES.rst",
+    "CONTRIBUTING.rst",
     "LICENSE",
     "README.rst",
+    "SECURITY.rst",
     "docs",
     "etc",
     "pyproject.toml",

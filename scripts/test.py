@@ -397,7 +397,7 @@ def main() -> int:
         return 0
     python = Path(sys.executable)
     if not words.no_install:
-        python = environment("spark,test")
+        python = environment("spark,test,docs" if words.heavy else "spark,test")
     if words.compiled:
         # Here, as the environment must be there first.
         from scripts.compiled import in_copy
