@@ -5,7 +5,6 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from scripts.release import (
-    MINORS,
     ROOT,
     Refused,
     cut,
@@ -150,7 +149,3 @@ class FileTests(SynchronousTestCase):
             wrong_files([*FILES, second], "0.2.0", (11, 13)),
             ["the compiled wheel of Python 3.11 is there 2 times"],
         )
-
-    def test_pythonsAreThoseOfTheWorkflows(self) -> None:
-        """tests.test_workflows holds the other side."""
-        self.assertEqual(MINORS, (11, 12, 13))
