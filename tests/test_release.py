@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from scripts.compiled import ROOT
 from scripts.release import (
-    ROOT,
     Refused,
     cut,
     numbers,
