@@ -130,20 +130,20 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def check_checkout(version: str) -> None:
+def check_checkout(root: Path, version: str) -> None:
     """Refuse to release what is not committed, and a version that has a tag."""
-    if changed := git(ROOT, "status", "--porcelain", "--untracked-files=no"):
+    if changed := git(root, "status", "--porcelain", "--untracked-files=no"):
         raise Refused(f"commit these first, or take them back:\n{changed}")
-    if git(ROOT, "tag", "--list", f"v{version}"):
+    if git(root, "tag", "--list", f"v{version}"):
         raise Refused(f"the tag v{version} is there already")
 
 
-def make_commit(folder: Path, version: str, date: str) -> Path:
+def make_commit(root: Path, folder: Path, version: str, date: str) -> Path:
     """A clone of the checkout in C{folder}, with the commit of the version."""
     tree = folder / "tree"
-    git(folder, "clone", "--quiet", str(ROOT), str(tree))
+    git(folder, "clone", "--quiet", str(root), str(tree))
     for name in ("user.name", "user.email"):
-        git(tree, "config", name, git(ROOT, "config", name))
+        git(tree, "config", name, git(root, "config", name))
     changes, settings = tree / "CHANGES.rst", tree / "setup.cfg"
     changes.write_text(cut(changes.read_text("utf-8"), version, date), "utf-8")
     settings.write_text(with_version(settings.read_text("utf-8"), version), "utf-8")
@@ -241,12 +241,12 @@ def check(file: Path, tree: Path, folder: Path, pythons: dict[int, str]) -> None
     print(f"{file.name}: {form}, {MESSAGES:,} messages sent and received", flush=True)
 
 
-def keep(tree: Path, files: list[Path], version: str, into: Path) -> None:
+def keep(root: Path, tree: Path, files: list[Path], version: str, into: Path) -> None:
     """The last step: the branch goes forward, the tag is set, the files are kept."""
-    git(ROOT, "fetch", "--quiet", str(tree), "HEAD")
-    git(ROOT, "merge", "--quiet", "--ff-only", "FETCH_HEAD")
+    git(root, "fetch", "--quiet", str(tree), "HEAD")
+    git(root, "merge", "--quiet", "--ff-only", "FETCH_HEAD")
     git(
-        ROOT, "tag", "--annotate", f"v{version}", "--message", f"rocketbroker {version}"
+        root, "tag", "--annotate", f"v{version}", "--message", f"rocketbroker {version}"
     )
     into.mkdir(parents=True, exist_ok=True)
     sums = []
@@ -260,11 +260,11 @@ def release(words: argparse.Namespace) -> None:
     """All steps."""
     version, date = words.version, datetime.date.today().isoformat()
     numbers(version)
-    check_checkout(version)
+    check_checkout(ROOT, version)
     pythons = interpreters(words.python)
     with tempfile.TemporaryDirectory(prefix="rocketbroker-release-") as made:
         folder = Path(made)
-        tree = make_commit(folder, version, date)
+        tree = make_commit(ROOT, folder, version, date)
         print(git(tree, "show", "--stat", "--format=%h %s"), flush=True)
         files = build(tree, folder, pythons)
         if wrong := wrong_files([file.name for file in files], version, pythons):
@@ -274,7 +274,7 @@ def release(words: argparse.Namespace) -> None:
         if words.dry_run:
             print("nothing was changed: --dry-run")
             return
-        keep(tree, files, version, words.into)
+        keep(ROOT, tree, files, version, words.into)
     print(f"v{version} is tagged, its files are in {words.into}; nothing was uploaded")
 
 
