@@ -50,7 +50,7 @@ MAX_V1_TOPIC_BYTES: Final = 127
 #: The size of a record of version 1 with IPv4 hosts, without body, topic, properties.
 LEAST_SIZE: Final = 91
 
-#: Names and types of the fields, the latter as in L{struct}; both hosts are IPv4.
+#: Names and types of the fields, the latter as in C{struct}; both hosts are IPv4.
 FIELDS: Final = {
     "size": "i",
     "magic": "i",
