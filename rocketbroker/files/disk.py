@@ -125,7 +125,7 @@ def _locked_inodes(process: str) -> Iterator[int]:
 def _who_has_open(inode: int) -> int:
     """The process that has a file open with a lock of that opening; 0: not known."""
     for process in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
-        if inode in _locked_inodes(process):
+        if any(found == inode for found in _locked_inodes(process)):
             return int(process)
     return 0
 

@@ -16,6 +16,7 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.message_store import Store
 from tests.integration.joining import SEGMENT
+from tests.integration.servers import environment
 from tests.store.stores import STORE_HOST, Wall, draft, options
 
 VERSION = 3
@@ -48,12 +49,14 @@ class KilledTests(SynchronousTestCase):
         words = [self.root, str(self.queue.slot), str(VERSION)]
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.integration.joining", *words],
+            env=environment(),
             stdout=subprocess.PIPE,
             text=True,
         )
         assert process.stdout is not None
         while not select([process.stdout], [], [], 0.005)[0]:
             self.append()
+        self.assertIs(process.poll(), None, "it has ended")
         return process
 
     def kill(self, process: subprocess.Popen[str]) -> int:
@@ -84,13 +87,15 @@ class KilledTests(SynchronousTestCase):
             self.kill(process)
         self.store.sharing.mend()
         self.dispatch()
-        count = 0
+        count = theirs = 0
         for offset, body in self.stored():
             self.assertEqual(offset, count)
             count += 1
             self.mine -= body == b"mine"
+            theirs += body == b"theirs"
         self.assertEqual(count, self.queue.next_offset)
         self.assertEqual(self.mine, 0)
+        self.assertGreater(theirs, 0)
 
     def append(self) -> None:
         """Append a message of the owner's, and dispatch some."""
