@@ -63,11 +63,11 @@ class LazyCommands(click.Group):
         self._elsewhere = elsewhere
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """See L{click.Group.list_commands}."""
+        """See C{click.Group.list_commands}."""
         return sorted([*super().list_commands(ctx), *self.places])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """See L{click.Group.get_command}."""
+        """See C{click.Group.get_command}."""
         if cmd_name in self._elsewhere:
             sentence = self._elsewhere[cmd_name]
             raise click.UsageError(f"No such command '{cmd_name}'. {sentence}", ctx)
@@ -85,7 +85,7 @@ class LazyCommands(click.Group):
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """See L{click.Group.format_commands}."""
+        """See C{click.Group.format_commands}."""
         room = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
         rows = [
             (name, self._sentence(ctx, name, room)) for name in self.list_commands(ctx)
@@ -104,13 +104,13 @@ class LazyCommands(click.Group):
     def shell_complete(
         self, ctx: click.Context, incomplete: str
     ) -> list[CompletionItem]:
-        """See L{click.Group.shell_complete}."""
+        """See C{click.Group.shell_complete}."""
         names = [n for n in self.list_commands(ctx) if n.startswith(incomplete)]
         verbs = [CompletionItem(n, help=self._sentence(ctx, n)) for n in names]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> object:
-        """See L{click.Group.invoke}, which would end with status 1 if nobody reads any
+        """See C{click.Group.invoke}, which would end with status 1 if nobody reads any
         more what is printed: that has another meaning here."""
         try:
             return super().invoke(ctx)

@@ -86,7 +86,7 @@ class SiteLater(ServerFactory[Any]):
 class MetricsPort:
     """Listens if the settings say so.
 
-    @ivar address: where this machine reaches it; L{None}: it does not listen.
+    @ivar address: where this machine reaches it; C{None}: it does not listen.
     """
 
     _log = Logger()

@@ -99,7 +99,7 @@ class Flags:
 
     @ivar directory: the store's.
     @ivar is_temporary: the store is removed at the end, wherever the file wants it.
-    @ivar namesrv_port: the name server's port, 0 for any that is free; L{None}: 9876.
+    @ivar namesrv_port: the name server's port, 0 for any that is free; C{None}: 9876.
     @ivar port: the broker's, 0 likewise.
     @ivar config: the path of the settings file.
     @ivar advertise: the address that clients are told.
@@ -142,7 +142,7 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
 class Standalone:
     """Both servers on one reactor.
 
-    @ivar namesrv: the name server; L{None}: the broker joins others.
+    @ivar namesrv: the name server; C{None}: the broker joins others.
     @ivar broker: the broker.
     @ivar slaves: the broker's slaves, which begin with it.
     @ivar failed: whether a slave has ended before it was to.

@@ -47,7 +47,7 @@ class StartFlags:
     @ivar settings: those of C{--set}.
     @ivar topics: the topics that are to be there, with the number of their queues.
     @ivar metrics_port: the port of metrics, 0 for any that is free, C{off} for none;
-        L{None} leaves it to the settings.
+        C{None} leaves it to the settings.
     @ivar exit_with_parent: whether the server stops when its parent is gone.
     @ivar output: the form of the ready line.
     """
@@ -192,7 +192,7 @@ def ready_json(
 
 
 def reached(host: str, port: int) -> str | None:
-    """Where this machine reaches what listens at C{host}; L{None} if nothing does."""
+    """Where this machine reaches what listens at C{host}; C{None} if nothing does."""
     if not port:
         return None
     return f"{advertised_address(host, LOOPBACK, ())[0]}:{port}"

@@ -4,8 +4,8 @@
 The bytes are copied by L{rocketbroker.replication}. Which loop runs in which role is a
 column of the table in L{rocketbroker.broker.services}.
 
-- L{metadata_sync}: a slave's copies of its master's tables.
-- L{ha_status}: requests 907 and 908.
-- L{escape_bridge}: sends to other brokers what a slave may not store.
-- L{timer_checkpoint}: what brokers of RocketMQ ask about timers.
+  - L{metadata_sync}: a slave's copies of its master's tables.
+  - L{ha_status}: requests 907 and 908.
+  - L{escape_bridge}: sends to other brokers what a slave may not store.
+  - L{timer_checkpoint}: what brokers of RocketMQ ask about timers.
 """
