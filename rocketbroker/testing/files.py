@@ -232,6 +232,7 @@ class MemoryDisk:
         self.crashes += 1
         self.open_files = 0
         left = self.image(luck, keep_all)
+        self.discard()
         self._names = left._names
         self._kept_names = left._kept_names
         self._removed_dirs = left._removed_dirs
@@ -279,6 +280,13 @@ class MemoryDisk:
             left._kept_names = survivors(self._kept_names)
             left._removed_dirs = {k: set(v) for k, v in self._removed_dirs.items()}
         return left
+
+    def discard(self) -> None:
+        """Nobody uses this disk any more: give back what it has of this process, even
+        if something still holds it. What is mapped stays."""
+        for node in {*self._names.values(), *self._kept_names.values()} - {None}:
+            assert node is not None
+            node.close()
 
     def _some_names(self, luck: random.Random) -> dict[str, Node | None]:
         every = {**self._names, **self._kept_names}

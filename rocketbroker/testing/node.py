@@ -31,11 +31,12 @@ class Node:
     @ivar kept: the content of the blocks that a crash leaves.
     @ivar kept_size: the length that a crash leaves.
     @ivar spoiled: what cannot be read.
+    @ivar close: gives its descriptor back, which else its end does.
     """
 
     def __init__(self, now_ms: int) -> None:
         self.fd = _anonymous()
-        weakref.finalize(self, os.close, self.fd)
+        self.close = weakref.finalize(self, os.close, self.fd)
         self.size = 0
         self.allocated: set[int] = set()
         self.unsynced: set[int] = set()

@@ -115,10 +115,13 @@ def before(
         kind = dice.choice((*KINDS, "any", "any"))
         figures.images[kind] = figures.images.get(kind, 0) + 1
         what = f"{step}, before {call}, {kind} left"
+        image = KINDS[kind](disk, dice)
         try:
-            check(KINDS[kind](disk, dice), what)
+            check(image, what)
         except Exception as error:  # whatever it is, it is a finding
             figures.wrong.append(f"{what}: {error!r}")
+        finally:
+            image.discard()
 
 
 class Promise:
