@@ -13,7 +13,7 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias, final
 
@@ -109,9 +109,10 @@ def _take(fd: int) -> bool:
     return True
 
 
-def _locked_inodes(process: str) -> Iterator[int]:
+def _locked_inodes(process: str) -> set[int]:
     """The inodes of files that a process has open with a lock of that opening; none if
     it has ended, or is another user's."""
+    found = set()
     with suppress(OSError):
         for number in os.listdir(f"/proc/{process}/fdinfo"):
             with open(f"/proc/{process}/fdinfo/{number}", "rb") as lines:
@@ -119,13 +120,14 @@ def _locked_inodes(process: str) -> Iterator[int]:
                     # "lock:", number, kind, advisory, WRITE, -1, device and inode.
                     words = line.split()
                     if words[:1] == [b"lock:"] and words[2] == b"OFDLCK":
-                        yield int(words[6].rpartition(b":")[2])
+                        found.add(int(words[6].rpartition(b":")[2]))
+    return found
 
 
 def _who_has_open(inode: int) -> int:
     """The process that has a file open with a lock of that opening; 0: not known."""
     for process in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
-        if any(found == inode for found in _locked_inodes(process)):
+        if inode in _locked_inodes(process):
             return int(process)
     return 0
 
