@@ -29,9 +29,9 @@ from typing import Final
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Where the reader has cloned to, and who he is.
-CLONE: Final = "/home/reader/rocketbroker"
-HOME: Final = "/home/reader"
+#: The reader's home directory, in the root of the walk, and the clone in it.
+HOME: Final = "/srv/reader"
+CLONE: Final = f"{HOME}/rocketbroker"
 
 #: The host's name: brokers without a name have it, and pages say broker-a.
 HOST: Final = "broker-a"
