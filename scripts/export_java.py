@@ -39,7 +39,7 @@ from tests.integration.servers import environment
 
 VERSION = "5.3.3"
 TRANSACTIONS = "Transactions"
-COMMAND = [sys.executable, "-m", "rocketbroker.app.command"]
+COMMAND = [sys.executable, "-m", "rocketbroker.cli.command"]
 
 #: The columns that are compared with what was sent.
 COLUMNS = ["queueId", "queueOffset", "msgId", "properties", "body", "flag", "sysFlag"]

@@ -50,7 +50,7 @@ from tests.integration.servers import Cluster, environment
 
 TOPIC = "Kills"
 QUEUES = 4
-COMMAND = [sys.executable, "-m", "rocketbroker.app.command"]
+COMMAND = [sys.executable, "-m", "rocketbroker.cli.command"]
 
 ROLES = ("driver", "jvm", "worker", "group")
 MOMENTS = ("planning", "half written", "before the commit", "after the commit")

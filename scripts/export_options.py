@@ -32,13 +32,13 @@ from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
-from rocketbroker.ranges.open_origins import open_origin
-from rocketbroker.ranges.options import parse_options
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.open_source import open_origin
+from rocketbroker.sources.options import parse_options
+from rocketbroker.sources.ranges import Queue
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.codes import RequestCode
 from tests.integration.servers import Cluster
-from tests.ranges.option_sets import (
+from tests.sources.option_sets import (
     Maker,
     Message,
     OptionSet,

@@ -160,7 +160,7 @@ def one_command(measure: Measure, root: Path) -> tuple[float, float]:
 
     @raise RuntimeError: the command failed.
     """
-    words = ["-m", "rocketbroker.app.command", "export", "run", TOPIC]
+    words = ["-m", "rocketbroker.cli.command", "export", "run", TOPIC]
     words += ["--store", str(measure.store), "--broker-name", BROKER]
     words += ["--to", str(root), "--cores", str(PROCESSES)]
     first = 0.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message, SendResult
-from rocketbroker.blocking.pipeline import Limits, Pipeline
+from rocketbroker.blocking.pipeline import Pipeline, PipelineLimits
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
 from scripts.export_speed_parts import (
@@ -98,7 +98,7 @@ def send(work: tuple[str, int, int]) -> None:
     names, count, queue_id = work
     with Client(Settings(names)) as client:
         queue = next(each for each in client.queues(TOPIC) if each[2] == queue_id)
-        limits = Limits(batch_bytes=1 << 16)
+        limits = PipelineLimits(batch_bytes=1 << 16)
         pipeline = Pipeline(Producer(client), limits, check)
         for each in letters(range(queue_id, count, QUEUES)):
             message = Message(TOPIC, each.body, each.tag, [each.key], each.properties)

@@ -28,10 +28,10 @@ from rocketbroker.export.parquet import writer_to
 from rocketbroker.export.plans import GROUP_ROWS, FileTask, groups
 from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.files.disk import Disk
-from rocketbroker.ranges.offline import ENTRY
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.records.hashing import tag_code
+from rocketbroker.sources.offline import ENTRY
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.message_store import Store
 

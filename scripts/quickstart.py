@@ -57,7 +57,7 @@ LARGE_EVERY = 97
 
 READY_SECONDS = 60.0
 IDLE_SECONDS = 30.0
-COMMAND = [sys.executable, "-m", "rocketbroker.app.command"]
+COMMAND = [sys.executable, "-m", "rocketbroker.cli.command"]
 ROOT = Path(__file__).resolve().parent.parent
 
 

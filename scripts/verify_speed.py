@@ -86,7 +86,7 @@ def fill(root: Path, mib: int, size: int, queues: int) -> int:
 
 def check(root: Path, megabytes: float) -> tuple[float, float]:
     """Run the command; its seconds of CPU time, and of the clock."""
-    words = "-m", "rocketbroker.app.command", "store", "verify", "--output", "jsonl"
+    words = "-m", "rocketbroker.cli.command", "store", "verify", "--output", "jsonl"
     place = str(Path(__file__).resolve().parent.parent)
     # What is installed has its bytecode.
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}

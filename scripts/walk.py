@@ -110,7 +110,7 @@ DEAD_PLAN: Final = """
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.plans import FileTask, Plan, file_path, read_plan
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.ranges import Range
 
 storage = open_storage("/data/lake")
 ledger = Ledger(storage)

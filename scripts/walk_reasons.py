@@ -33,7 +33,7 @@ SYNOPSIS: Final = "a synopsis: tests.test_walk compares its options with the com
 SYSTEMD: Final = "needs systemd as the first process"
 UNITS: Final = f"{SYSTEMD}: in the bare form its units' programs are started instead"
 AWAY: Final = (
-    "needs a second broker that is away: tests.admin.test_cluster has its words"
+    "needs a second broker that is away: tests.cli.cluster.test_cluster has its words"
 )
 ENGINE: Final = "needs an engine for containers and their images"
 MACHINE: Final = "needs a second machine"

@@ -7,7 +7,7 @@ import re
 import click
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.command import command
+from rocketbroker.cli.command import command
 from scripts.walk_pages import ROOT, Step, all_steps, pages, steps
 from scripts.walk_reasons import ELSEWHERE, REASONS, SYNOPSIS, reason_for, stale
 

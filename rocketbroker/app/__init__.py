@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.app -*-
-"""Programs: broker, name server, standalone, the rocketbroker command.
+"""Servers as programs: broker, name server, standalone.
 
-The only package that imports the reactor.
+This package and L{rocketbroker.cli.server} alone import the reactor.
 
   - L{broker}, L{namesrv}: what twistd runs, and each as a service on a reactor.
   - L{standalone}: both in one process; L{slave_process}: the slaves of its broker.
@@ -10,17 +10,12 @@ The only package that imports the reactor.
   - L{logs}: the log, to a file that rotates or to a stream.
   - L{process}: what every server's process is set up with, from:
   - L{signals}: stopping, and opening the log again.
-  - L{crashes}: tracebacks of a process that is killed, in its log.
+  - L{faulthandler_log}: tracebacks of a process that is killed, in its log.
   - L{address_lookup}: name servers in DNS and on address servers.
   - L{systemd}: what systemd is told.
   - L{garbage}: when Python collects garbage.
   - L{descriptors}: how many connections the process may have.
-  - L{steadiness}: a reactor whose time only goes forward, and its threads.
+  - L{reactor}: a reactor whose time only goes forward, and its threads.
   - L{metricsport}: C{/metrics} and C{/healthz} of either.
   - L{windows}: where there are no servers.
-  - L{command}: the C{rocketbroker} command; its verbs for a cluster are in
-    L{rocketbroker.admin}.
-  - L{storecommands}: its verbs for a store's directory; L{storeverify},
-    L{storerepair}: two of them; L{storeoptions}: their options; L{progress}: their
-    progress.
 """

@@ -29,6 +29,7 @@ from rocketbroker.app.options import (
 )
 from rocketbroker.app.plugins import followers_of, wrapped
 from rocketbroker.app.process import ServerProcess, wall_ms
+from rocketbroker.app.reactor import server_reactor, watch_timers
 from rocketbroker.app.startflags import (
     METRICS_PORT,
     NO_FLAGS,
@@ -36,12 +37,11 @@ from rocketbroker.app.startflags import (
     StartFlags,
     ready_json,
 )
-from rocketbroker.app.steadiness import time_timers
 from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import VIP_DISTANCE, Broker
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.codec.form import FORM
+from rocketbroker.codec.build import FORM
 from rocketbroker.config.addresses import check_host
 from rocketbroker.config.broker_settings import CLASSES, BrokerSettings, changes_path
 from rocketbroker.config.keyed import PORT
@@ -57,7 +57,7 @@ from rocketbroker.files.processes import ProcessTable
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hub import Hub, hub_of
 from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
@@ -70,8 +70,8 @@ from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
 from rocketbroker.workers.approvals import Approvals
+from rocketbroker.workers.hello import WorkerSettings
 from rocketbroker.workers.lock_watch import LockWatch
-from rocketbroker.workers.start import WorkerSettings
 from rocketbroker.workers.workers import Workers
 
 T = TypeVar("T")
@@ -211,7 +211,7 @@ def workers_of(
         )
     server = settings.server
     each = WorkerSettings.share(
-        Limits.of_server(server), server.rocketbroker_max_buffered_bytes, size
+        ConnectionLimits.of_server(server), server.rocketbroker_max_buffered_bytes, size
     )
     spawn = spawner(reactor, server.listen_port)
     return Workers(reactor, hub, each, size, spawn, approvals, lock_watch)
@@ -358,7 +358,7 @@ class BrokerService(LoggedService):
         self.broker.running.subscribe(self._configure_ports)
         if self.approvals is not None:
             self.approvals.port_counts = self.main.group.counts
-        time_timers(reactor, self.main.turns)
+        watch_timers(reactor, self.main.turns)
         ports = {"main": self.main.group, "vip": self.vip.group}
         self.metrics = MetricsPort(
             reactor,
@@ -495,8 +495,7 @@ class BrokerService(LoggedService):
 @or_refuse
 def makeService(options: Options) -> BrokerService:
     """The broker that a command line asks for."""
-    from twisted.internet import reactor
-
+    reactor = server_reactor()
     settings = settings_of(options)
     for flag, only in (("printConfigItem", ()), ("printImportantConfig", IMPORTANT)):
         if options[flag]:

@@ -28,6 +28,7 @@ from rocketbroker.app.options import (
     say_ready,
 )
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.reactor import server_reactor, watch_timers
 from rocketbroker.app.startflags import (
     METRICS_PORT,
     NO_FLAGS,
@@ -35,7 +36,6 @@ from rocketbroker.app.startflags import (
     reached,
     ready_json,
 )
-from rocketbroker.app.steadiness import time_timers
 from rocketbroker.config import properties
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.config.paths import resolved
@@ -120,7 +120,7 @@ class NameServerService(LoggedService):
         )
         running = self.nameserver.settings
         running.subscribe(lambda _: self.server.configure(running.current.server))
-        time_timers(reactor, self.server.turns)
+        watch_timers(reactor, self.server.turns)
         self.metrics = MetricsPort(
             reactor,
             settings.options,
@@ -201,8 +201,7 @@ class NameServerService(LoggedService):
 @or_refuse
 def makeService(options: Options) -> NameServerService:
     """The name server that a command line asks for."""
-    from twisted.internet import reactor
-
+    reactor = server_reactor()
     settings = settings_of(options)
     if options["printConfigItem"]:
         print(printed(settings.parts()), end="")

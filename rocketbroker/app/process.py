@@ -13,14 +13,14 @@ from typing import Any, Final, final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.app.crashes import trace_crashes
 from rocketbroker.app.descriptors import raise_descriptor_limit
+from rocketbroker.app.faulthandler_log import trace_crashes
 from rocketbroker.app.garbage import Garbage
 from rocketbroker.app.logs import Log
 from rocketbroker.app.parent import ParentWatch
+from rocketbroker.app.reactor import switch_soon
 from rocketbroker.app.signals import handle_signals
 from rocketbroker.app.startflags import NO_FLAGS, StartFlags
-from rocketbroker.app.steadiness import call_hubs, make_steady, switch_soon
 from rocketbroker.app.systemd import Notifier
 
 #: A turn with batches of messages frees some hundred kilobytes, that the next one needs
@@ -61,8 +61,6 @@ class ServerProcess:
         self._output = log.output if log is not None else None
         if sys.__stderr__ is not None:
             trace_crashes(faulthandler, self._output, sys.__stderr__)
-        make_steady(reactor)
-        call_hubs(reactor)
         switch_soon(sys)
         keep_freed_memory()
         raise_descriptor_limit(resource)

@@ -27,6 +27,7 @@ from rocketbroker.app.broker import BrokerService, Options, settings_of
 from rocketbroker.app.logs import LogOptions
 from rocketbroker.app.options import or_refuse
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.reactor import server_reactor
 from rocketbroker.app.startflags import ReadyBroker
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.properties import render
@@ -184,9 +185,7 @@ class _Parent(Protocol):
 @or_refuse
 def main(words: Sequence[str]) -> None:
     """Run a slave until the standard input ends."""
-    from twisted.internet import reactor as any_reactor
-
-    reactor: Any = any_reactor
+    reactor = server_reactor()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     options = Options()
     options.parseOptions(words)

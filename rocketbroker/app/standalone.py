@@ -33,6 +33,7 @@ from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import kept_changes, refuse
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.reactor import server_reactor
 from rocketbroker.app.slave_process import SlaveProcess, slave_settings
 from rocketbroker.app.startflags import (
     LOOPBACK,
@@ -323,8 +324,7 @@ def run_standalone(flags: Flags, log_options: LogOptions) -> int:
 
     @return: the exit status.
     """
-    from twisted.internet import reactor
-
+    reactor = server_reactor()
     directory = None
     try:
         given: dict[str, str] = {}

@@ -37,6 +37,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.app.logs import json_line
 from rocketbroker.app.process import ServerProcess, wall_ms
+from rocketbroker.app.reactor import server_reactor
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.open_files import OpenFiles, bound_of
 from rocketbroker.remoting.listener import descriptor_limit
@@ -185,9 +186,7 @@ def set_name(number: int) -> None:
 
 def main(words: Sequence[str]) -> None:
     """Run a worker until its owner ends it."""
-    from twisted.internet import reactor as any_reactor
-
-    reactor: Any = any_reactor
+    reactor = server_reactor()
     for number in OVERLOOKED:
         signal.signal(number, signal.SIG_IGN)
     set_name(int(words[1]))

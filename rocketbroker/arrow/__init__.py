@@ -15,18 +15,18 @@ Arrow::
 What L{read<rocketbroker.arrow.record_batches.read>} gives is a
 C{pyarrow.RecordBatchReader}: it can be read once, and reads as it is asked.
 
-  - L{record_batches<rocketbroker.arrow.record_batches>}: topics as record batches.
-  - L{reading<rocketbroker.arrow.reading>}: a range, read exactly.
-  - L{checking<rocketbroker.arrow.checking>}: records where a queue says, seen to be
+  - L{record_batches}: topics as record batches.
+  - L{reading}: a range, read exactly.
+  - L{checking}: records where a queue says, seen to be
     what they must be.
-  - L{unwrapping<rocketbroker.arrow.unwrapping>}: batches as the messages in them.
-  - L{layout<rocketbroker.arrow.layout>}: where everything stands in many records.
-  - L{gathering<rocketbroker.arrow.gathering>}: pieces of a buffer as Arrow arrays.
-  - L{properties<rocketbroker.arrow.properties>}: the properties of many messages.
-  - L{columns<rocketbroker.arrow.columns>}: which columns there are, and how each is
+  - L{unwrapping}: batches as the messages in them.
+  - L{layout}: where everything stands in many records.
+  - L{binary_arrays}: pieces of a buffer as Arrow arrays.
+  - L{properties}: the properties of many messages.
+  - L{columns}: which columns there are, and how each is
     made.
-  - L{decoding<rocketbroker.arrow.decoding>}: records to Arrow batches.
-  - L{fingerprints<rocketbroker.arrow.fingerprints>}: what tells a message from another.
+  - L{decoding}: records to Arrow batches.
+  - L{message_identity}: what tells a message from another.
 
 This package needs numpy and pyarrow (C{pip install 'rocketbroker[arrow]'}), and nothing
 of Spark. Importing it imports none of them: C{read} is imported when it is first used.

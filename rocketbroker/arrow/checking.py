@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from rocketbroker.arrow.gathering import cut_and_take
+from rocketbroker.arrow.binary_arrays import cut_and_take
 from rocketbroker.arrow.layout import CUTS, LEAST, Ints, Layout, lay_out_at
-from rocketbroker.ranges.origins import Piece, Places
 from rocketbroker.records import record_head
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.malformed import Malformed
+from rocketbroker.sources.source import Piece, Places
 
 try:
     # A quarter of zlib's time for bodies of some hundred bytes.

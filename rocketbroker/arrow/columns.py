@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocketbroker.arrow.gathering import cut_and_take, joined_rows
+from rocketbroker.arrow.binary_arrays import cut_and_take, joined_rows
 from rocketbroker.arrow.layout import CUTS, Bytes, Ints, Layout, window
 from rocketbroker.arrow.properties import MAP, PropertyColumns, read_properties
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.options import ReadOptions
 from rocketbroker.records import hosts, ids, properties
+from rocketbroker.sources.options import ReadOptions
 
 COMPRESSED: Final = 0x1
 
@@ -42,7 +42,7 @@ HEADERS: Final[Any] = pa.list_(
 
 
 @final
-class Rows:
+class BatchRecords:
     """The records of one batch, and what more than one column needs of them.
 
     @ivar layout: where everything stands.
@@ -71,7 +71,7 @@ class Rows:
         return cut_and_take(self.layout.data, self.layout.cuts, number, CUTS)
 
 
-def topics(rows: Rows) -> Any:
+def topics(rows: BatchRecords) -> Any:
     """The topic of each."""
     return texts(rows.piece(2))
 
@@ -85,7 +85,7 @@ def texts(raw: Any) -> Any:
         return pa.array(words, pa.string())
 
 
-def bodies(rows: Rows) -> Any:
+def bodies(rows: BatchRecords) -> Any:
     """The body of each, decompressed where that was asked for and possible."""
     stored = rows.piece(0)
     if not rows.plain:
@@ -97,7 +97,7 @@ def bodies(rows: Rows) -> Any:
     return joined_rows(rows.layout.size, parts)
 
 
-def system_flags(rows: Rows) -> Any:
+def system_flags(rows: BatchRecords) -> Any:
     """The system flag of each; decompressed bodies are no longer compressed."""
     flags = rows.layout.front["sys_flag"].astype(np.int32)
     if rows.plain:
@@ -105,7 +105,7 @@ def system_flags(rows: Rows) -> Any:
     return pa.array(flags)
 
 
-def keys(rows: Rows) -> Any:
+def keys(rows: BatchRecords) -> Any:
     """The keys of each, null if there is no such property."""
     joined = rows.properties.single[properties.KEYS]
     if pc.any(pc.match_substring_regex(joined, "^ | $|  ")).as_py():
@@ -117,7 +117,7 @@ def keys(rows: Rows) -> Any:
     return pc.split_pattern(joined, " ").cast(pa.list_(pa.string()))
 
 
-def message_ids(rows: Rows) -> Any:
+def message_ids(rows: BatchRecords) -> Any:
     """The id that users see of each: the unique key, without one the offset id."""
     unique = rows.properties.single[properties.UNIQUE_KEY]
     if unique.null_count == 0:
@@ -170,13 +170,13 @@ def host_texts(data: Bytes, places: Ints, wide: Any) -> Any:
     return pa.array(names, pa.string()).take(pa.array(which))
 
 
-def born_hosts(rows: Rows) -> Any:
+def born_hosts(rows: BatchRecords) -> Any:
     """The address and port of the client that sent each."""
     layout = rows.layout
     return host_texts(layout.data, layout.born_host, layout.born_v6)
 
 
-def store_hosts(rows: Rows) -> Any:
+def store_hosts(rows: BatchRecords) -> Any:
     """The address and port of the broker that stored each."""
     layout = rows.layout
     return host_texts(layout.data, layout.store_host, layout.store_v6)
@@ -189,7 +189,7 @@ def times(ms: Any) -> Any:
     return pa.array(micros, mask=beyond).cast(pa.int64()).cast(TIMESTAMP)
 
 
-def headers(rows: Rows) -> Any:
+def headers(rows: BatchRecords) -> Any:
     """The properties in the form of Kafka's headers."""
     maps = rows.properties.maps
     pairs = pa.StructArray.from_arrays(
@@ -198,12 +198,16 @@ def headers(rows: Rows) -> Any:
     return pa.ListArray.from_arrays(maps.offsets, pairs).cast(HEADERS)
 
 
-def fixed(name: str, kind: type[np.signedinteger[Any]]) -> Callable[[Rows], Any]:
+def fixed(
+    name: str, kind: type[np.signedinteger[Any]]
+) -> Callable[[BatchRecords], Any]:
     """How to make a column of a fixed field of the record's front."""
     return lambda rows: pa.array(rows.layout.front[name].astype(kind))
 
 
-def later(name: str, kind: type[np.signedinteger[Any]]) -> Callable[[Rows], Any]:
+def later(
+    name: str, kind: type[np.signedinteger[Any]]
+) -> Callable[[BatchRecords], Any]:
     """The same for a field behind the hosts."""
     return lambda rows: pa.array(rows.layout.back[name].astype(kind))
 
@@ -218,7 +222,7 @@ class Column(NamedTuple):
 
     ddl: str
     arrow: Any
-    make: Callable[[Rows], Any]
+    make: Callable[[BatchRecords], Any]
 
 
 #: Columns by their names, in the order of C{SELECT *}.

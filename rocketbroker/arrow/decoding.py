@@ -18,7 +18,7 @@ from typing import Any, Final, final
 import numpy as np
 import pyarrow as pa
 
-from rocketbroker.arrow.columns import COMPRESSED, Columns, Rows, arrow_schema
+from rocketbroker.arrow.columns import COMPRESSED, BatchRecords, Columns, arrow_schema
 from rocketbroker.arrow.layout import CUTS, Layout
 from rocketbroker.records import compression
 from rocketbroker.records.malformed import Malformed
@@ -59,7 +59,7 @@ class Decoder:
         @param layout: records of one message each.
         """
         for part, plain in self._parts(layout):
-            rows = Rows(part, plain, self._broker)
+            rows = BatchRecords(part, plain, self._broker)
             arrays = [column.make(rows) for column in self._columns.values()]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

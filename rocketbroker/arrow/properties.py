@@ -18,7 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocketbroker.arrow.gathering import cut_and_take, joined_rows, values_and_offsets
+from rocketbroker.arrow.binary_arrays import (
+    cut_and_take,
+    joined_rows,
+    values_and_offsets,
+)
 from rocketbroker.arrow.layout import Ints
 from rocketbroker.records import properties
 

@@ -5,7 +5,7 @@ Queue offsets are dense, so a range must give each of its offsets once, in order
 is checked for every batch, not just counted at the end, and a batch that fails says
 where. With a filter, offsets jump and are only checked to grow; the broker compares
 hashes of tags, and a store's files compare nothing, so tags and SQL92 are evaluated
-here, too. The Spark sheet, 5.
+here, too. docs/facts/spark.md 5.
 
 With C{failOnDataLoss=false} a message that is gone or damaged is a hole, and the rest
 is given. Where the bytes of many messages make no sense, which one is damaged is found
@@ -24,8 +24,11 @@ from rocketbroker.arrow.layout import CUTS, Layout, lay_out, window
 from rocketbroker.arrow.unwrapping import unwrapped
 from rocketbroker.errors import PullOffsetMoved, RemoteProtocolError, RocketbrokerError
 from rocketbroker.filtering.sql import compiled
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import (
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.properties import TAGS, find
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Range
+from rocketbroker.sources.source import (
     EVERYTHING,
     SQL92,
     CountMismatch,
@@ -34,9 +37,6 @@ from rocketbroker.ranges.origins import (
     Hole,
     Origin,
 )
-from rocketbroker.ranges.ranges import Range
-from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.properties import TAGS, find
 
 #: Batches of 10 to 20 thousand rows decode best; larger ones only take more memory.
 MAX_ROWS: Final = 16_384

@@ -24,12 +24,12 @@ from rocketbroker.arrow.columns import Columns, arrow_schema, columns_of
 from rocketbroker.arrow.decoding import Decoder
 from rocketbroker.arrow.reading import RangeReader
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
-from rocketbroker.ranges.open_origins import open_origin
-from rocketbroker.ranges.option_table import BATCH, OPTIONS
-from rocketbroker.ranges.options import ReadOptions, parse_options
-from rocketbroker.ranges.origins import Origin
-from rocketbroker.ranges.ranges import Range
-from rocketbroker.ranges.resolving import resolve
+from rocketbroker.sources.open_source import open_origin
+from rocketbroker.sources.option_table import BATCH, OPTIONS
+from rocketbroker.sources.options import ReadOptions, parse_options
+from rocketbroker.sources.ranges import Range
+from rocketbroker.sources.resolving import resolve
+from rocketbroker.sources.source import Origin
 
 logger = logging.getLogger("rocketbroker.arrow")
 
@@ -59,7 +59,7 @@ def read(*topics: str, **options: object) -> Any:
     @return: a C{pyarrow.RecordBatchReader}. What it reads ends where topics ended when
         it was made. It can be read once, by one thread at a time. Connections and
         files are closed at its end, or when it is dropped. While it reads it raises
-        L{DataLoss<rocketbroker.ranges.origins.DataLoss>} where messages are gone, and
+        L{DataLoss<rocketbroker.sources.source.DataLoss>} where messages are gone, and
         other L{RocketbrokerError<rocketbroker.errors.RocketbrokerError>}s where nobody
         answers.
     @raise ConfigurationError: an option is unknown, or its value makes no sense.

@@ -27,26 +27,26 @@ and pullers can be pickled, and a copy makes its own connections::
 
 The modules:
 
-  - L{session<rocketbroker.blocking.session>}: connect, send, receive, acknowledge.
-  - L{settings<rocketbroker.blocking.settings>}: the settings of a client.
-  - L{client<rocketbroker.blocking.client>}: questions about topics, queues and offsets;
+  - L{session}: connect, send, receive, acknowledge.
+  - L{settings}: the settings of a client.
+  - L{client}: questions about topics, queues and offsets;
     creating topics.
-  - L{messages<rocketbroker.blocking.messages>}: messages to send, and results of
+  - L{messages}: messages to send, and results of
     sends.
-  - L{producer<rocketbroker.blocking.producer>}: sending one, many, batches.
-  - L{pipeline<rocketbroker.blocking.pipeline>}: sending a stream: batches that fill,
+  - L{producer}: sending one, many, batches.
+  - L{pipeline}: sending a stream: batches that fill,
     several requests under way.
-  - L{puller<rocketbroker.blocking.puller>}: one pull, or a range with several pulls in
+  - L{puller}: one pull, or a range with several pulls in
     flight; decoding what came.
-  - L{consumer<rocketbroker.blocking.consumer>}: all queues of a topic in turn, and
+  - L{consumer}: all queues of a topic in turn, and
     where the group goes on.
-  - L{routes<rocketbroker.blocking.routes>}: where topics are, from the name servers.
-  - L{connections<rocketbroker.blocking.connections>},
-    L{connection<rocketbroker.blocking.connection>}: one connection for each server and
+  - L{routes}: where topics are, from the name servers.
+  - L{connections},
+    L{connection}: one connection for each server and
     thread, and the requests under way on it.
-  - L{answers<rocketbroker.blocking.answers>}: reading answers, and whether another try
+  - L{answers}: reading answers, and whether another try
     may help.
-  - L{machine<rocketbroker.blocking.machine>}: sockets, clocks and an identity, which
+  - L{machine}: sockets, clocks and an identity, which
     tests replace.
 
 The names below are imported when they are first used, so that importing a module of the

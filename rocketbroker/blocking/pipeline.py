@@ -47,7 +47,7 @@ LONGEST_PAUSE: Final = 1.0
 
 
 @attrs.frozen
-class Limits:
+class PipelineLimits:
     """How a stream of messages is sent.
 
     @ivar in_flight: how many requests may be under way.
@@ -88,7 +88,10 @@ class Pipeline:
     """
 
     def __init__(
-        self, producer: Producer, limits: Limits, stored: Callable[[SendResult], None]
+        self,
+        producer: Producer,
+        limits: PipelineLimits,
+        stored: Callable[[SendResult], None],
     ) -> None:
         """
         @param producer: makes the requests.

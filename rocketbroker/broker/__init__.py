@@ -6,30 +6,30 @@ that is injected (L{rocketbroker.broker.background_work.InThread}), and come bac
 they touch a table. Time, files, store and connections are injected, so that a test is
 the whole world.
 
-  - L{rocketbroker.broker.broker}: the rooms, the ports, the order of start and stop.
-  - L{rocketbroker.broker.context}: the effects that are injected.
-  - L{rocketbroker.broker.room}: what a broker asks of each of its rooms.
+  - L{broker}: the rooms, the ports, the order of start and stop.
+  - L{context}: the effects that are injected.
+  - L{room}: what a broker asks of each of its rooms.
 
 Its rooms, each of which imports only those above it in this list:
 
-  - L{rocketbroker.broker.messages}: messages that are more than a body.
-  - L{rocketbroker.broker.metadata}: topics, groups, offsets and their files.
-  - L{rocketbroker.broker.stats}: figures over time.
-  - L{rocketbroker.broker.registration}: name servers.
-  - L{rocketbroker.broker.clients}: producers, consumers, subscriptions.
-  - L{rocketbroker.broker.replicas}: masters, slaves, and what waits for copies.
-  - L{rocketbroker.broker.appends}: what is appended, and waits for disk and copies.
-  - L{rocketbroker.broker.storage}: steps of the store, and when they run.
-  - L{rocketbroker.broker.timer}: messages for any time.
-  - L{rocketbroker.broker.schedule}: messages that wait for a delay level.
-  - L{rocketbroker.broker.transaction}: half messages, their ends, check-backs.
-  - L{rocketbroker.broker.send}: sends, replies, messages that come back.
-  - L{rocketbroker.broker.pull}: pulls, and pulls that wait.
-  - L{rocketbroker.broker.statictopics}: logical queues that move between brokers.
-  - L{rocketbroker.broker.diagnostics}: problems of groups.
-  - L{rocketbroker.broker.pop}: each message to one member of a group.
-  - L{rocketbroker.broker.acting}: the group of one name, and acting in it.
-  - L{rocketbroker.broker.admin}: administrators' requests.
+  - L{messages}: messages that are more than a body.
+  - L{metadata}: topics, groups, offsets and their files.
+  - L{stats}: figures over time.
+  - L{registration}: name servers.
+  - L{clients}: producers, consumers, subscriptions.
+  - L{replicas}: masters, slaves, and what waits for copies.
+  - L{appends}: what is appended, and waits for disk and copies.
+  - L{storage}: steps of the store, and when they run.
+  - L{timer}: messages for any time.
+  - L{schedule}: messages that wait for a delay level.
+  - L{transaction}: half messages, their ends, check-backs.
+  - L{send}: sends, replies, messages that come back.
+  - L{pull}: pulls, and pulls that wait.
+  - L{statictopics}: logical queues that move between brokers.
+  - L{diagnostics}: problems of groups.
+  - L{pop}: each message to one member of a group.
+  - L{acting}: the group of one name, and acting in it.
+  - L{admin}: administrators' requests.
 
 Beside them: L{rocketbroker.broker.json_table}: a table and its file;
 L{rocketbroker.broker.table_files}: the files of all tables;

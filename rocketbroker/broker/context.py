@@ -25,8 +25,8 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.remoting.interfaces import ITurns
-from rocketbroker.remoting.slices import Slices
 from rocketbroker.replication.interfaces import (
     IMasterLink,
     IReplicaServer,

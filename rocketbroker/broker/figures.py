@@ -23,9 +23,9 @@ from rocketbroker.broker.services import (
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
-from rocketbroker.broker.stats.watermarks import Waiting, Watermarks, of_families
+from rocketbroker.broker.stats.watermarks import WaitingCount, Watermarks, of_families
+from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import ISlices
-from rocketbroker.remoting.slices import only_stopped
 
 
 @final
@@ -72,8 +72,8 @@ class FiguresRoom(Room):
         self.watermarks = Watermarks(
             context.store,
             (
-                Waiting("Send", lambda: commit.waiting, commit.waiting_ms),
-                Waiting("Pull", lambda: pulling.cold, pulling.cold_since_ms),
+                WaitingCount("Send", lambda: commit.waiting, commit.waiting_ms),
+                WaitingCount("Pull", lambda: pulling.cold, pulling.cold_since_ms),
                 *of_families(context.waiting.all.values()),
             ),
         )

@@ -1,9 +1,10 @@
 # -*- test-case-name: tests.broker.test_json_bodies -*-
 """Bodies of requests and answers: JSON in, JSON out, and errors for bad ones.
 
-What is done with each entry of a list is done in slices (L{rocketbroker.remoting.slices
-.soon}). The body of one thing is read at once and is short (L{bounded}); that of a list
-is read by L{LongRequests.read <rocketbroker.broker.long_requests.LongRequests.read>}.
+What is done with each entry of a list is done in slices
+(L{rocketbroker.remoting.cooperative_tasks.soon}). The body of one thing is read at once
+and is short (L{bounded}); that of a list is read by
+L{LongRequests.read<rocketbroker.broker.long_requests.LongRequests.read>}.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from rocketbroker.errors import RemoteProtocolError, SystemFailure
-from rocketbroker.wire import reading
+from rocketbroker.wire import json_reader
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.fastjson import (
     MAX_LENIENT_TURN_BODY,
@@ -67,7 +68,7 @@ def decoded(
 
 
 def body_in_steps(
-    request: Command, max_values: int = reading.MAX_VALUES
+    request: Command, max_values: int = json_reader.MAX_VALUES
 ) -> Steps[object]:
     """What C{from_json} takes, of a body of any length: C{yield from} this in what
     L{ISlices.run <rocketbroker.remoting.interfaces.ISlices.run>} runs.

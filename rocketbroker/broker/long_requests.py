@@ -23,8 +23,8 @@ from rocketbroker.broker.json_bodies import (
     unreadable,
 )
 from rocketbroker.errors import RemoteProtocolError, SystemBusy
+from rocketbroker.remoting.cooperative_tasks import result_of, soon
 from rocketbroker.remoting.interfaces import ISlices
-from rocketbroker.remoting.slices import result_of, soon
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import MAX_LENIENT_TURN_BODY
 from rocketbroker.wire.fields import Fields

@@ -2,10 +2,11 @@
 """Requests that wait for a thread, or for slices, and are refused when that is too
 long.
 
-The other places where a request can wait are in L{rocketbroker.remoting.overdue}. One
-object serves one family of requests (L{rocketbroker.broker.wait_limits}). It stands
-before the threads and before the slices, and looks like them, so that the parts that
-answer requests do not know of it; the broker's own work goes without it.
+The other places where a request can wait are in
+L{rocketbroker.remoting.request_expiry}. One object serves one family of requests
+(L{rocketbroker.broker.wait_limits}). It stands before the threads and before the
+slices, and looks like them, so that the parts that answer requests do not know of it;
+the broker's own work goes without it.
 
 Only what has not begun is refused, and what was refused never begins: who takes the
 only element of L{_Wait.claim}, the thread or the timer, decides. A work in slices has
@@ -30,7 +31,7 @@ from rocketbroker.broker.wait_limits import wait_limit
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemBusy
 from rocketbroker.remoting.interfaces import ISlices
-from rocketbroker.remoting.overdue import SWEEP_SECONDS, TIMEOUT, busy_remark
+from rocketbroker.remoting.request_expiry import SWEEP_SECONDS, TIMEOUT, busy_remark
 from rocketbroker.wire.codes import RequestCode
 
 T = TypeVar("T")

@@ -5,11 +5,11 @@ It works in large bites on bytes and native integers. mypyc makes machine code o
 (C{scripts/wheel.py}). The same files run in the interpreter, where the broker's
 ordinary code is faster, and is used instead.
 
-  - L{form}: which form runs; the broker asks once, at import.
-  - L{words}: the names that the compiler knows: native integers, words in bytes.
+  - L{build}: which form runs; the broker asks once, at import.
+  - L{mypyc_types}: the names that the compiler knows: native integers, words in bytes.
   - L{scanning}: the ways over the bytes of a JSON header.
   - L{sends}: cuts a connection's bytes into sends and reads them.
-  - L{drafts}: messages on their way into the log: places, records, queue entries,
+  - L{append}: messages on their way into the log: places, records, queue entries,
     answers.
   - L{batches}: cuts a batch into its messages.
   - L{entries}: where the records of queue entries stand in the log.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rocketbroker.codec.words import i64, read_i32_be, read_i64_be
+from rocketbroker.codec.mypyc_types import i64, read_i32_be, read_i64_be
 
 _SIZE: Final = 20
 _LENGTH_AT: Final = 8

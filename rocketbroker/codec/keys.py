@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rocketbroker.codec.scanning import is_word
-from rocketbroker.codec.words import (
+from rocketbroker.codec.mypyc_types import (
     BytesWriter,
     i32,
     i64,
@@ -20,6 +19,7 @@ from rocketbroker.codec.words import (
     write_i32_be,
     write_i64_be,
 )
+from rocketbroker.codec.scanning import is_word
 
 _MARK: Final = 1
 _END: Final = 2

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from rocketbroker.codec.words import (
+from rocketbroker.codec.mypyc_types import (
     BytesWriter,
     i32,
     i64,

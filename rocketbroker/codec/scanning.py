@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rocketbroker.codec.words import i64, read_i32_be, read_i64_be
+from rocketbroker.codec.mypyc_types import i64, read_i32_be, read_i64_be
 
 QUOTE: Final = 0x22
 BACKSLASH: Final = 0x5C

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from rocketbroker.codec.drafts import Draft
+from rocketbroker.codec.append import Draft
+from rocketbroker.codec.mypyc_types import i64, mypyc_attr, read_i32_be
 from rocketbroker.codec.scanning import (
     BACKSLASH,
     QUOTE,
@@ -27,7 +28,6 @@ from rocketbroker.codec.scanning import (
     skip_text,
     skip_value,
 )
-from rocketbroker.codec.words import i64, mypyc_attr, read_i32_be
 
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2
@@ -89,7 +89,7 @@ _NEEDED_HEADER: Final = _NEEDED | _SAW_FIELDS | _SAW_OPAQUE
 
 @final
 @mypyc_attr(acyclic=True)
-class Shape:
+class ProducerShape:
     """What messages of one producer have in common: all of their properties but the
     values of UNIQ_KEY and KEYS, with what the broker adds; and what comes of them."""
 
@@ -126,7 +126,7 @@ class SendReader:
         self._waits = False
         self.taken = 0
         self._examine = examine
-        self._shapes: dict[bytes, Shape] = {}
+        self._shapes: dict[bytes, ProducerShape] = {}
         # The header that was read last: numbers, and places in the bytes.
         self._seen: i64 = 0
         self._number: i64 = 0
@@ -161,7 +161,7 @@ class SendReader:
         """Take sends to that queue from now on.
 
         @param queue: the store's handle.
-        @param counters: what L{rocketbroker.codec.drafts.answer} counts in.
+        @param counters: what L{rocketbroker.codec.append.answer} counts in.
         """
         self._ready.setdefault(topic.encode(), {})[queue_id] = queue, counters
 
@@ -476,7 +476,7 @@ class SendReader:
 
     def _learn(
         self, own: bytes, before: bytes, middle: bytes, behind: bytes
-    ) -> Shape | None:
+    ) -> ProducerShape | None:
         """Examine properties, and keep what comes of it for those of the same shape.
 
         @return: None if the message is not an ordinary one.
@@ -486,7 +486,7 @@ class SendReader:
             return None
         tag_code, wants_wait = found
         end = b"" if own.endswith(_SEPARATOR) else b"\x02"
-        shape = Shape(
+        shape = ProducerShape(
             _unescaped(before),
             _unescaped(middle),
             _unescaped(behind) + end + self._added,

@@ -22,8 +22,8 @@ from rocketbroker.export.copying import Copying, file_columns
 from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.planning import TARGET_BYTES
 from rocketbroker.export.progress import Done
-from rocketbroker.export.runs import DONE, NOTHING_NEW, Job, Run
-from rocketbroker.ranges.options import parse_options
+from rocketbroker.export.runs import DONE, NOTHING_NEW, ExportRuns, Job
+from rocketbroker.sources.options import parse_options
 
 
 class ExportFailed(RocketbrokerError):
@@ -114,7 +114,7 @@ def export_with(
     parsed = parse_options(words)
     file_columns(parsed)
     events = Events()
-    run = Run(
+    run = ExportRuns(
         open_storage(to),
         copying,
         events,

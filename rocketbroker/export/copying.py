@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 import attrs
 
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
+from rocketbroker.export.error_text import sentence
 from rocketbroker.export.plans import (
     FileTask,
     Mark,
@@ -32,17 +33,16 @@ from rocketbroker.export.plans import (
     row_parts,
 )
 from rocketbroker.export.progress import Done
-from rocketbroker.export.sentences import sentence
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.open_origins import shared_origin
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import Origin
+from rocketbroker.sources.open_source import shared_origin
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.source import Origin
 
 if TYPE_CHECKING:
     from rocketbroker.arrow.columns import Columns
     from rocketbroker.arrow.decoding import Decoder
     from rocketbroker.export.parquet import ParquetFile
-    from rocketbroker.ranges.ranges import Range
+    from rocketbroker.sources.ranges import Range
 
 #: Which columns files have, and in which form; a new number for each change.
 SCHEMA_ID: Final = 1
@@ -198,8 +198,8 @@ def copy(
 ) -> dict[str, Any]:
     """Copy the messages of one file; its manifest row, or that of its failure."""
     from rocketbroker.export.parquet import FileMismatch
-    from rocketbroker.ranges.origins import CountMismatch, DataLoss
     from rocketbroker.records.malformed import Malformed
+    from rocketbroker.sources.source import CountMismatch, DataLoss
 
     try:
         row = finished_row(storage, task, options)
@@ -337,10 +337,10 @@ def write_range(
     """
     import numpy as np
 
-    from rocketbroker.arrow.gathering import values_and_offsets
+    from rocketbroker.arrow.binary_arrays import values_and_offsets
     from rocketbroker.export.filtering import WantedReader
-    from rocketbroker.export.marks import mark_of
     from rocketbroker.export.parquet import crc32c
+    from rocketbroker.export.queue_identity import mark_of
 
     reader = WantedReader(origin, wanted, options)
     digest = np.dtype([("offset", ">u8"), ("crc", ">u4")])

@@ -13,8 +13,8 @@ from rocketbroker.export.parquet import FileMismatch, check_file
 from rocketbroker.export.plans import Plan, cover_problem, queue_range, row_parts
 from rocketbroker.export.progress import Display, Done
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import DataLoss
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.source import DataLoss
 
 #: How often the bar moves.
 LOOK_SECONDS: Final = 0.2

@@ -16,9 +16,9 @@ import numpy as np
 
 from rocketbroker.arrow.layout import CUTS, Layout, lay_out
 from rocketbroker.arrow.reading import RangeReader, filter_of
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import EVERYTHING, SQL92, TAG, Filter, Hole, Origin
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Range
+from rocketbroker.sources.source import EVERYTHING, SQL92, TAG, Filter, Hole, Origin
 
 #: The name of a filter in manifest rows.
 FILTER: Final = "filter"

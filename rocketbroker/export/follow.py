@@ -36,19 +36,19 @@ from typing import Any, Final, Protocol, final
 
 import attrs
 
-from rocketbroker.arrow.fingerprints import first_messages
+from rocketbroker.arrow.message_identity import first_messages
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.export.copying import Copying
+from rocketbroker.export.error_text import sentence
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.planning import TARGET_BYTES
 from rocketbroker.export.plans import End
 from rocketbroker.export.progress import Display, Done
-from rocketbroker.export.runs import DONE, FAILED, NOTHING_NEW, Job, Run, worst
-from rocketbroker.export.sentences import sentence
+from rocketbroker.export.runs import DONE, FAILED, NOTHING_NEW, ExportRuns, Job, worst
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import StreamOrigin
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.source import StreamOrigin
 
 #: Messages wait no longer than this for a file to become full.
 COMMIT_SECONDS: Final = 900.0
@@ -133,7 +133,7 @@ class Followed:
     @ivar not_before: when it may be exported again.
     """
 
-    def __init__(self, topic: str, run: Run, clock: Clock, pace: Pace) -> None:
+    def __init__(self, topic: str, run: ExportRuns, clock: Clock, pace: Pace) -> None:
         """
         @param run: exports it.
         """
@@ -271,7 +271,7 @@ class Follow:
         for topic in options.topics:
             job = Job(attrs.evolve(options, topics=(topic,)), pace.target, pace.tasks)
             shown = TopicDisplay(display, topic)
-            run = Run(storage, copying, shown, clock.wall_ms, job, origins)
+            run = ExportRuns(storage, copying, shown, clock.wall_ms, job, origins)
             self._topics.append(Followed(topic, run, clock, pace))
 
     def run(self) -> int:

@@ -18,7 +18,7 @@ import attrs
 from rocketbroker.export.ledger import FOLDER
 from rocketbroker.export.plans import End, read_ends, row_parts
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.ranges import Queue, Range
 
 #: So many small files are read at once: object stores take their time for each.
 READERS: Final = 8
@@ -42,7 +42,7 @@ class Gap:
 
 
 @attrs.frozen
-class Part:
+class ExportedRange:
     """The messages of one range in a file.
 
     @ivar rows: how many.
@@ -80,7 +80,7 @@ class DataFile:
     schema: int
     decode_errors: int
     body_digest: int
-    parts: tuple[Part, ...]
+    parts: tuple[ExportedRange, ...]
     row: Mapping[str, Any] = attrs.field(repr=False)
 
 
@@ -390,13 +390,13 @@ def read_file(commit: int, topic: str, row: Mapping[str, Any]) -> DataFile:
     )
 
 
-def read_part(commit: int, topic: str, tree: Mapping[str, Any]) -> Part:
+def read_part(commit: int, topic: str, tree: Mapping[str, Any]) -> ExportedRange:
     """A range in a file.
 
     @raise KeyError: something is missing; also TypeError and ValueError.
     """
     wanted = range_of(topic, tree)
-    return Part(
+    return ExportedRange(
         wanted=wanted,
         rows=int(tree["rows"]),
         gaps=tuple(

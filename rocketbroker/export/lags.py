@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from rocketbroker.arrow.fingerprints import fingerprint_at
+from rocketbroker.arrow.message_identity import fingerprint_at
 from rocketbroker.export.plans import End
-from rocketbroker.ranges.origins import DataLoss, Origin
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
+from rocketbroker.sources.source import DataLoss, Origin
 
 
 @attrs.frozen

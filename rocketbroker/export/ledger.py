@@ -33,7 +33,7 @@ from rocketbroker.export.plans import (
     VERSION,
     End,
     Plan,
-    Source,
+    PlanSource,
     check_version,
     ends_json,
     lost_json,
@@ -43,7 +43,7 @@ from rocketbroker.export.plans import (
     read_plan,
 )
 from rocketbroker.export.storage import Lease, Storage
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 
 FOLDER: Final = "_rocketbroker"
 
@@ -199,7 +199,7 @@ class Ledger:
         except (ValueError, KeyError, TypeError) as error:
             raise self._damaged(path, error) from None
 
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, PlanSource]:
         """Where each topic has come from so far.
 
         Version 1 does not know topics; its kind is that of all.
@@ -213,7 +213,7 @@ class Ledger:
             topics = dict.fromkeys((queue.topic for queue in self.ends()), tree)
             topics.update(tree.get("topics", {}))
             return {
-                str(topic): Source(
+                str(topic): PlanSource(
                     str(each.get("origin", tree["origin"])),
                     tuple(map(str, each.get("clusters", ()))),
                     tuple(map(str, each.get("brokers", ()))),
@@ -223,11 +223,11 @@ class Ledger:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._damaged(path, error) from None
 
-    def add_source(self, topic: str, source: Source) -> None:
+    def add_source(self, topic: str, source: PlanSource) -> None:
         """Remember where a topic comes from, beside where it has come from."""
         known = self.sources()
-        before = known.get(topic, Source(source.kind))
-        known[topic] = Source(
+        before = known.get(topic, PlanSource(source.kind))
+        known[topic] = PlanSource(
             before.kind,
             tuple(sorted({*before.clusters, *source.clusters})),
             tuple(sorted({*before.brokers, *source.brokers})),

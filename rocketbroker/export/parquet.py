@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rocketbroker.arrow.gathering import values_and_offsets
+from rocketbroker.arrow.binary_arrays import values_and_offsets
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.export.plans import row_parts
 from rocketbroker.export.storage import Output, Storage

@@ -2,7 +2,7 @@
 """From the offsets of a topic, and those exported already, to a plan.
 
 A run goes on where the last commit ended; what it covers is fixed here, and of which
-messages it is, and how L{cutting<rocketbroker.export.cutting>} makes files of it.
+messages it is, and how L{file_split<rocketbroker.export.file_split>} makes files of it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rocketbroker.export.binding import check_end, marks_of, reading_of, source_of
-from rocketbroker.export.cutting import cut
+from rocketbroker.export.file_split import cut
+from rocketbroker.export.plan_check import check_end, marks_of, reading_of, source_of
 from rocketbroker.export.plans import End, Lost, Plan
-from rocketbroker.ranges.options import ReadOptions, named_queues
-from rocketbroker.ranges.origins import DataLoss, Origin
-from rocketbroker.ranges.ranges import Queue, Range
-from rocketbroker.ranges.resolving import (
+from rocketbroker.sources.options import ReadOptions, named_queues
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.resolving import (
     after_export,
     check_names,
     ending_offset,
@@ -24,6 +23,7 @@ from rocketbroker.ranges.resolving import (
     wanted_queues,
     wanted_topics,
 )
+from rocketbroker.sources.source import DataLoss, Origin
 
 #: How large a file becomes, about: bytes of the log.
 TARGET_BYTES: Final = 128 * 1024 * 1024

@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 import attrs
 
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.origins import Hole
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.source import Hole
 
 #: The version of the JSON files below C{_rocketbroker}, and those that are read.
 VERSION: Final = 2
@@ -101,7 +101,7 @@ class End:
 
 
 @attrs.frozen
-class Source:
+class PlanSource:
     """Where the messages of a plan come from.
 
     @ivar kind: C{nameServer} or C{store}; empty if it is not known.
@@ -135,7 +135,7 @@ class Plan:
     ranges: tuple[Range, ...]
     files: tuple[FileTask, ...]
     lost: tuple[Lost, ...] = ()
-    source: Source = Source()
+    source: PlanSource = PlanSource()
     marks: Mapping[Queue, tuple[Mark, ...]] = attrs.field(factory=dict)
     reading: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -265,7 +265,7 @@ def read_plan(data: bytes) -> Plan:
             ranges=ranges,
             lost=read_lost(topic, tree["lost"]),
             files=tuple(read_file(topic, each) for each in tree["files"]),
-            source=Source(
+            source=PlanSource(
                 str(tree.get("source", "")),
                 tuple(map(str, tree.get("clusters", ()))),
                 tuple(map(str, tree.get("brokers", ()))),

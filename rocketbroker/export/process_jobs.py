@@ -24,7 +24,7 @@ from rocketbroker.export.copying import Copier, CopyFailed, JobFailed
 from rocketbroker.export.plans import FileTask, groups
 from rocketbroker.export.progress import Done, read_reports
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.sources.options import ReadOptions
 
 #: Tasks for each process: enough to even out.
 TASKS_PER_PROCESS: Final = 3

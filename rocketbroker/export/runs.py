@@ -21,28 +21,28 @@ from typing import Any, Final, TypeVar, cast, final
 import attrs
 
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
-from rocketbroker.export.binding import (
+from rocketbroker.export.copying import Copying
+from rocketbroker.export.error_text import sentence
+from rocketbroker.export.execution import Execution
+from rocketbroker.export.ledger import Ledger
+from rocketbroker.export.parquet import FileMismatch
+from rocketbroker.export.plan_check import (
     as_planned,
     check_job,
     check_plan,
     source_of,
     unreadable,
 )
-from rocketbroker.export.copying import Copying
-from rocketbroker.export.execution import Execution
-from rocketbroker.export.ledger import Ledger
-from rocketbroker.export.parquet import FileMismatch
 from rocketbroker.export.planning import TARGET_BYTES, make_plan
-from rocketbroker.export.plans import Plan, Source, row_parts
+from rocketbroker.export.plans import Plan, PlanSource, row_parts
 from rocketbroker.export.progress import Display
-from rocketbroker.export.sentences import sentence
 from rocketbroker.export.sizes import planning_options
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.open_origins import open_origin
-from rocketbroker.ranges.options import ReadOptions, named_queues
-from rocketbroker.ranges.origins import CountMismatch, DataLoss, Origin
-from rocketbroker.ranges.resolving import wanted_topics
 from rocketbroker.records.malformed import Malformed
+from rocketbroker.sources.open_source import open_origin
+from rocketbroker.sources.options import ReadOptions, named_queues
+from rocketbroker.sources.resolving import wanted_topics
+from rocketbroker.sources.source import CountMismatch, DataLoss, Origin
 
 Given = TypeVar("Given")
 
@@ -72,7 +72,7 @@ class Job:
 
 
 @final
-class Run:
+class ExportRuns:
     """Runs of one job, one or many, one after the other.
 
     Between them nothing is held but what L{Copying} has: no lease, no connection. Its
@@ -202,7 +202,7 @@ class Run:
                 f"{topic} may not be read: its permission or its number of read "
                 "queues does not let anybody"
             )
-        known = ledger.sources().get(topic, Source())
+        known = ledger.sources().get(topic, PlanSource())
         check_job(self._storage.address, topic, known, here, ends)
         number, now = ledger.next_number(), self._wall_ms()
         job = self._job

@@ -16,10 +16,10 @@ from typing import Final, final
 import numpy as np
 
 from rocketbroker.arrow.layout import Ints
-from rocketbroker.export.marks import readable
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import Origin
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.export.queue_identity import readable
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.source import Origin
 
 #: So many places are looked at, over all ranges of a plan, and one of each at least. A
 #: broker answers so many questions in a fraction of a second.

@@ -21,7 +21,7 @@ from rocketbroker.export.copying import Copier, JobFailed
 from rocketbroker.export.plans import FileTask, groups
 from rocketbroker.export.progress import Done, read_reports
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.sources.options import ReadOptions
 from rocketbroker.spark.sessions import end_of_jvm, reason, start_context
 
 #: Tasks for each core: enough to even out, few enough that their start costs little.

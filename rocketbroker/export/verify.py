@@ -27,13 +27,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rocketbroker.arrow.binary_arrays import values_and_offsets
 from rocketbroker.arrow.columns import NATIVE, chosen
 from rocketbroker.arrow.decoding import Decoder
-from rocketbroker.arrow.fingerprints import fingerprint_at
-from rocketbroker.arrow.gathering import values_and_offsets
+from rocketbroker.arrow.message_identity import fingerprint_at
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.export.filtering import WantedReader, with_filter_of
-from rocketbroker.export.history import DataFile, History, Part, known_numbers
+from rocketbroker.export.history import DataFile, ExportedRange, History, known_numbers
 from rocketbroker.export.ledger import FOLDER
 from rocketbroker.export.parquet import (
     FOOTER_KEY,
@@ -45,10 +45,10 @@ from rocketbroker.export.parquet import (
 )
 from rocketbroker.export.plans import End
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.open_origins import open_origin, shared_origin
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import DataLoss, Origin
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.open_source import open_origin, shared_origin
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue
+from rocketbroker.sources.source import DataLoss, Origin
 
 MANIFEST: Final = "manifest"
 FILES: Final = "files"
@@ -161,7 +161,7 @@ def check_numbers(numbers: Sequence[int]) -> Iterator[Fault]:
             yield Fault(MANIFEST, missing, "missing in the ledger")
 
 
-def check_part(file: DataFile, part: Part) -> Iterator[Fault]:
+def check_part(file: DataFile, part: ExportedRange) -> Iterator[Fault]:
     """A range has as many rows as offsets, but for its holes, which lie in it."""
     missing = part.filtered
     for gap in part.gaps:
@@ -360,7 +360,9 @@ def compare_with(origin: Origin, options: ReadOptions, file: DataFile) -> Compar
     return Compared(tuple(faults), rows, removed)
 
 
-def read_again(origin: Origin, options: ReadOptions, part: Part, body: int) -> Digests:
+def read_again(
+    origin: Origin, options: ReadOptions, part: ExportedRange, body: int
+) -> Digests:
     """The digests of a range in the source.
 
     @param body: the digest of the bodies before it in the same file.

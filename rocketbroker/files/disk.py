@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, final
 from zope.interface import classImplements
 
 from rocketbroker.files.interfaces import FOLDER, NOTHING, IFile, IFiles
-from rocketbroker.files.reasons import located
+from rocketbroker.files.os_errors import located
 
 #: The command for a lock of the open file; None where the system has none.
 _OPEN_FILE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)

@@ -30,8 +30,8 @@ from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.filtering.sqlconditions import (
     MAX_DEPTH,
     SEARCHES,
+    CompiledSource,
     Operand,
-    Source,
     encoded,
 )
 from rocketbroker.filtering.sqltokens import (
@@ -218,7 +218,7 @@ class Parser:
         @raise SubscriptionParseFailed: it is too long.
         """
         check_length(text)
-        self.source = Source(len(text) > LONG_CHARACTERS)
+        self.source = CompiledSource(len(text) > LONG_CHARACTERS)
         self._tokens = Tokens(text)
         self._depth = 0
         self._step_end = STEP_WORDS

@@ -193,7 +193,7 @@ class Operand:
 
 
 @final
-class Source:
+class CompiledSource:
     """The source of one expression, and its constants.
 
     Its methods give operands, made of other operands.

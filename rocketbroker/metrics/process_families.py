@@ -8,7 +8,7 @@ import platform
 from prometheus_client import Metric
 from prometheus_client.process_collector import ProcessCollector
 
-from rocketbroker.codec.form import FORM
+from rocketbroker.codec.build import FORM
 from rocketbroker.files.own_version import own_version
 from rocketbroker.metrics.samples import Samples
 

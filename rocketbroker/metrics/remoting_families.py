@@ -12,9 +12,9 @@ from typing import Final
 
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.remoting.connection_group import ConnectionGroup
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.remoting.counts import LATENCY_BOUNDS_MS
 from rocketbroker.remoting.periodic import PeriodicCall
-from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import NOT_SERVED
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 

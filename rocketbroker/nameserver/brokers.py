@@ -29,19 +29,19 @@ from rocketbroker.errors import (
     SystemBusy,
     SystemFailure,
 )
-from rocketbroker.nameserver.incoming import is_short, registration
 from rocketbroker.nameserver.keyvalues import (
     ORDER_TOPIC_CONFIG,
     KeyValues,
 )
+from rocketbroker.nameserver.register_request import is_short, registration
 from rocketbroker.nameserver.settings import RunningSettings
+from rocketbroker.remoting.cooperative_tasks import only_stopped, result_of
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
     ISlices,
 )
-from rocketbroker.remoting.slices import only_stopped, result_of
 from rocketbroker.routing.registration import (
     MinBrokerChange,
     Registration,

@@ -27,18 +27,17 @@ from rocketbroker.errors import (
 )
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.jsonfile import DAMAGED, JsonFile
-from rocketbroker.nameserver.saving import InThread, Saving
+from rocketbroker.nameserver.file_writer import FileWriter, InThread
+from rocketbroker.remoting.cooperative_tasks import done, only_stopped, result_of
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
     ISlices,
 )
-from rocketbroker.remoting.slices import done, only_stopped, result_of
 from rocketbroker.wire.bodies.topics import KVTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.emitting import dumping, dumps
 from rocketbroker.wire.headers.namesrv import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
@@ -46,7 +45,8 @@ from rocketbroker.wire.headers.namesrv import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
-from rocketbroker.wire.reading import loads
+from rocketbroker.wire.json_reader import loads
+from rocketbroker.wire.json_writer import dumping, dumps
 from rocketbroker.wire.steps import Steps
 
 #: The namespace whose keys are ordered topics.
@@ -104,7 +104,7 @@ class KeyValues:
         self._files = files
         self._path = path
         self._file = JsonFile(files, path)
-        self._saving = Saving(self._file, in_thread)
+        self._saving = FileWriter(self._file, in_thread)
         self._slices = slices
         self._namespaces: dict[str, dict[str, str]] = {}
         #: Namespaces as answers carry them, until one of their keys changes.

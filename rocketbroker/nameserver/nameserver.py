@@ -12,12 +12,12 @@ from twisted.internet.interfaces import IReactorTime
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.nameserver.brokers import Brokers, Oneway
+from rocketbroker.nameserver.file_writer import InThread
 from rocketbroker.nameserver.keyvalues import KeyValues
 from rocketbroker.nameserver.routes import Routes
-from rocketbroker.nameserver.saving import InThread
 from rocketbroker.nameserver.settings import RunningSettings
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.remoting.periodic import PeriodicCall
-from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.routing.table import RouteTable
 

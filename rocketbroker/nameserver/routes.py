@@ -15,6 +15,7 @@ import attrs
 from rocketbroker.errors import FAQ, SystemFailure, TopicNotExist
 from rocketbroker.nameserver.keyvalues import ORDER_TOPIC_CONFIG, KeyValues
 from rocketbroker.nameserver.settings import RunningSettings
+from rocketbroker.remoting.cooperative_tasks import done, result_of
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
@@ -22,7 +23,6 @@ from rocketbroker.remoting.interfaces import (
     ISlices,
     Responder,
 )
-from rocketbroker.remoting.slices import done, result_of
 from rocketbroker.routing import lookup
 from rocketbroker.routing.table import RouteTable
 from rocketbroker.routing.zones import in_zone
@@ -35,12 +35,12 @@ from rocketbroker.wire.bodies.routes import (
 from rocketbroker.wire.bodies.topics import TopicList
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.emitting import dumping, dumps, dumps_standard
 from rocketbroker.wire.headers.namesrv import (
     GetBrokerMemberGroupRequestHeader,
     GetRouteInfoRequestHeader,
     GetTopicsByClusterRequestHeader,
 )
+from rocketbroker.wire.json_writer import dumping, dumps, dumps_standard
 from rocketbroker.wire.steps import Steps
 
 #: The ordinal of V4_9_4: from it on clients read standard JSON.

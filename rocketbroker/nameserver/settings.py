@@ -20,8 +20,8 @@ from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.config.properties import render
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.settings_file import SettingsFile
-from rocketbroker.nameserver.saving import InThread
-from rocketbroker.remoting.changes import differences
+from rocketbroker.nameserver.file_writer import InThread
+from rocketbroker.remoting.audit_line import differences
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.remoting.settings_change import SettingsChange
 from rocketbroker.wire.codes import RequestCode

@@ -3,28 +3,28 @@
 
 Pure: bytes and values in, bytes and values out; time and chance are arguments.
 
-  - L{record<rocketbroker.records.record>}: one record of the commit log, which is also
+  - L{record}: one record of the commit log, which is also
     what a pull brings: encode, decode, check.
-  - L{record_head<rocketbroker.records.record_head>}: its fields before the body.
-  - L{checking<rocketbroker.records.checking>}: whether a stored record is whole.
-  - L{batches<rocketbroker.records.batches>}: several messages in one request, and
+  - L{record_head}: its fields before the body.
+  - L{checking}: whether a stored record is whole.
+  - L{batches}: several messages in one request, and
     several in one record.
-  - L{properties<rocketbroker.records.properties>}: names and values, as one string.
-  - L{sysflags<rocketbroker.records.sysflags>}: the bits of the system flag.
-  - L{compression<rocketbroker.records.compression>}: bodies made small and large.
-  - L{hosts<rocketbroker.records.hosts>}: an address and a port, as a record has them.
-  - L{ids<rocketbroker.records.ids>}: offset ids and unique keys.
-  - L{hashing<rocketbroker.records.hashing>}: Java's hash of a string: tags, index keys.
-  - L{bulkhashing<rocketbroker.records.bulkhashing>}: the same of many keys at once.
-  - L{entries<rocketbroker.records.entries>}: the 20 bytes of a consume queue's entry.
-  - L{tag_codes<rocketbroker.records.tag_codes>}: the tag codes that a reader wants.
-  - L{queueunits<rocketbroker.records.queueunits>}: the units of batch queues and
+  - L{properties}: names and values, as one string.
+  - L{sysflags}: the bits of the system flag.
+  - L{compression}: bodies made small and large.
+  - L{hosts}: an address and a port, as a record has them.
+  - L{ids}: offset ids and unique keys.
+  - L{hashing}: Java's hash of a string: tags, index keys.
+  - L{bulkhashing}: the same of many keys at once.
+  - L{entries}: the 20 bytes of a consume queue's entry.
+  - L{tag_codes}: the tag codes that a reader wants.
+  - L{queueunits}: the units of batch queues and
     extensions.
-  - L{check_points<rocketbroker.records.check_points>}: check points of POP, and their
-    acknowledgements; L{open_check_points<rocketbroker.records.open_check_points>}:
-    which are open; L{receipt_handle<rocketbroker.records.receipt_handle>}: what
+  - L{check_points}: check points of POP, and their
+    acknowledgements; L{open_check_points}:
+    which are open; L{receipt_handle}: what
     consumers know of them.
-  - L{names<rocketbroker.records.names>}: names of topics and groups, and which are
+  - L{names}: names of topics and groups, and which are
     allowed.
-  - L{malformed<rocketbroker.records.malformed>}: the one error that decoding raises.
+  - L{malformed}: the one error that decoding raises.
 """

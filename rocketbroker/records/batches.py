@@ -44,7 +44,7 @@ _I16: Final = struct.Struct(">h")
 LEAST_SIZE: Final = _HEAD.size + _I16.size
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """One message of a batch.
 
     @ivar flag: the producer's.
@@ -69,7 +69,7 @@ def encode(parts: Iterable[tuple[int, bytes, bytes]]) -> bytes:
     return b"".join([encode_part(*part) for part in parts])
 
 
-def decode(data: bytes) -> list[Part]:
+def decode(data: bytes) -> list[BatchPart]:
     """The messages of a batch.
 
     @raise Malformed: a part is not whole, or there are none at all.
@@ -91,7 +91,7 @@ def decode(data: bytes) -> list[Part]:
         properties_size = _I16.unpack_from(data, body_end)[0]
         if properties_size < 0 or body_end + 2 + properties_size != end:
             raise Malformed(f"the parts of a message of {size} bytes have another sum")
-        parts.append(Part(flag, data[body_at:body_end], data[body_end + 2 : end]))
+        parts.append(BatchPart(flag, data[body_at:body_end], data[body_end + 2 : end]))
         at = end
     if not parts:
         raise Malformed("a batch without a message")

@@ -129,7 +129,7 @@ class Holder(Protocol):
 
 
 @final
-class Held:
+class HeldBytes:
     """What a connection kept when it had moved last, and when that was."""
 
     __slots__ = ("received", "received_at", "sent_at", "since", "unsent")
@@ -241,7 +241,7 @@ class Buffers:
         self._readers = Lines()
         self._small = Lines()
         self._askers: deque[Holder] = deque()
-        self._held: dict[Holder, Held] = {}
+        self._held: dict[Holder, HeldBytes] = {}
         self._looked_at = -inf
 
     @property
@@ -391,7 +391,7 @@ class Buffers:
                 continue
             held = before.get(holder)
             if held is None or holder.queued:
-                held = Held(holder, now)  # It waits for us, not we for it.
+                held = HeldBytes(holder, now)  # It waits for us, not we for it.
             elif skipped:
                 held.sent_at += skipped
                 held.received_at += skipped

@@ -19,10 +19,10 @@ from twisted.python.failure import Failure
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.errors import ConfigurationError, ConnectionLost, LocalProtocolError
 from rocketbroker.remoting.addresses import split_address
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
-from rocketbroker.remoting.response_table import TooManyRequests, Waiting
+from rocketbroker.remoting.response_table import TooManyRequests, WaitingRequest
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.wire.command import Command
@@ -45,11 +45,11 @@ class _Line(ClientFactory):
         self._client = client
         self._address = address
         self._connector: IConnector | None = None
-        self._requests: list[tuple[Command, Waiting]] = []
+        self._requests: list[tuple[Command, WaitingRequest]] = []
         self._oneways: list[Command] = []
         self.connection: StreamConnection | None = None
 
-    def request(self, command: Command, waiting: Waiting) -> None:
+    def request(self, command: Command, waiting: WaitingRequest) -> None:
         """Send it now, or when the connection is made."""
         if self.connection is not None:
             self.connection.request_waiting(command, waiting)
@@ -130,7 +130,7 @@ class RemotingClient:
         options: RemotingClientOptions,
         table: ResponderTable | None = None,
         turns: Turns | None = None,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         """
         @param reactor: connects, tells the time, calls later; a real one, or a
@@ -152,7 +152,7 @@ class RemotingClient:
         self.group = ConnectionGroup(
             cast(Any, reactor),
             table or ResponderTable(),
-            limits or Limits.of_client(options),
+            limits or ConnectionLimits.of_client(options),
             turns or Turns(),
         )
 

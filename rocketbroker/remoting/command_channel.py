@@ -28,7 +28,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import classImplements
 
-from rocketbroker.codec.words import mypyc_attr
+from rocketbroker.codec.mypyc_types import mypyc_attr
 from rocketbroker.config.addresses import is_among
 from rocketbroker.errors import (
     BrokerError,
@@ -42,11 +42,11 @@ from rocketbroker.errors import (
 from rocketbroker.remoting.addresses import PORT_BYTES, address_text, host_bytes
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.remoting.response_table import TooManyRequests, Waiting
+from rocketbroker.remoting.response_table import TooManyRequests, WaitingRequest
 from rocketbroker.remoting.table import LARGE_ANSWERS, NOT_SERVED
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
-from rocketbroker.wire.foreign import ForeignProtocol
 from rocketbroker.wire.frames import decode, encode
+from rocketbroker.wire.other_protocols import ForeignProtocol
 from rocketbroker.wire.proxy_header import proxy_header
 
 #: Remarks are cut here, so that no exception's words make an answer of megabytes.
@@ -205,7 +205,7 @@ class CommandChannel(ABC):
         self.request_waiting(command, waiting)
         return waiting.answer
 
-    def request_waiting(self, command: Command, waiting: Waiting) -> None:
+    def request_waiting(self, command: Command, waiting: WaitingRequest) -> None:
         """Send a request whose answer is waited for already."""
         command.opaque = waiting.opaque
         command.flag = 0

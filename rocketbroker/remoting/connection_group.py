@@ -58,7 +58,7 @@ def _water_marks(
 
 
 @attrs.frozen(kw_only=True)
-class Limits:
+class ConnectionLimits:
     """The limits of one connection.
 
     @ivar frame_bytes: the longest frame, its first word included, both ways; not more
@@ -83,7 +83,7 @@ class Limits:
     proxies: str = LOOPBACK_NETWORKS
 
     @classmethod
-    def of_server(cls, options: RemotingServerOptions) -> Limits:
+    def of_server(cls, options: RemotingServerOptions) -> ConnectionLimits:
         """As a server's options say; serverAsyncSemaphoreValue raises C{requests}."""
         high, low = _water_marks(options)
         return cls(
@@ -95,7 +95,7 @@ class Limits:
         )
 
     @classmethod
-    def of_client(cls, options: RemotingClientOptions) -> Limits:
+    def of_client(cls, options: RemotingClientOptions) -> ConnectionLimits:
         """As a client's options say."""
         high, low = _water_marks(options)
         return cls(
@@ -162,7 +162,7 @@ class ConnectionGroup:
         self,
         clock: IReactorTime,
         table: ResponderTable,
-        limits: Limits,
+        limits: ConnectionLimits,
         turns: Turns,
     ) -> None:
         self.clock = clock

@@ -77,17 +77,17 @@ from zope.interface import classImplements
 from rocketbroker.config.remoting import MAX_BUFFERED_BYTES, RemotingServerOptions
 from rocketbroker.remoting.buffers import LOOK_SECONDS, Buffers
 from rocketbroker.remoting.connection_group import ConnectionGroup
-from rocketbroker.remoting.cutting import serve
 from rocketbroker.remoting.hubconnection import (
     GONE,
     IN,
     OUT,
     ByteSocket,
     HubConnection,
+    serve,
 )
 from rocketbroker.remoting.interfaces import HubReactor, ITurns
-from rocketbroker.remoting.overdue import SWEEP_SECONDS, refuse_overdue
-from rocketbroker.remoting.sockets import Link, RelayedSocket, Sockets
+from rocketbroker.remoting.request_expiry import SWEEP_SECONDS, refuse_overdue
+from rocketbroker.remoting.sockets import ProcessLink, RelayedSocket, Sockets
 from rocketbroker.remoting.turns import ANSWERS, TURN_END, Turns
 
 #: Connections served in one turn, at most; other readers of the reactor wait for them.
@@ -367,14 +367,17 @@ class Hub:
             self.in_turn = False
             self._flush()
 
-    def _failed(self, which: HubConnection | Link) -> None:
+    def _failed(self, which: HubConnection | ProcessLink) -> None:
         """A mistake of ours; whatever it was, it stays with this connection."""
         self._log.failure("Serving {peer} failed; it is closed.", peer=which.peer)
         which.abort()
 
     def _flush(self) -> None:
         connections, self._with_output = self._with_output, []
-        ends: list[HubConnection | Link] = [*connections, *self.sockets.links.values()]
+        ends: list[HubConnection | ProcessLink] = [
+            *connections,
+            *self.sockets.links.values(),
+        ]
         if not ends and not self.sent_now:
             return
         self._flushing = True

@@ -34,7 +34,7 @@ class TooManyRequests(RocketbrokerError):
 
 
 @final
-class Waiting:
+class WaitingRequest:
     """One request that waits.
 
     @ivar peer: the one that it is counted for.
@@ -78,7 +78,7 @@ class ResponseTable:
         self._clock = clock
         self._max_pending = max_pending
         self.last_opaque = 0
-        self._waiting: dict[int, Waiting] = {}
+        self._waiting: dict[int, WaitingRequest] = {}
         self._counts: dict[Hashable, int] = {}
         self._timer: IDelayedCall | None = None
         self.timeouts = 0
@@ -94,7 +94,7 @@ class ResponseTable:
         self.last_opaque = opaque if opaque < _MAX_OPAQUE else 0
         return opaque
 
-    def open(self, peer: Hashable, timeout: float, words: str) -> Waiting:
+    def open(self, peer: Hashable, timeout: float, words: str) -> WaitingRequest:
         """Wait for one more response.
 
         @param peer: the connection, or the address of one that is not made yet.
@@ -109,12 +109,12 @@ class ResponseTable:
         opaque = self.next_opaque()
         answer: Deferred[Command] = Deferred(lambda _: self._forget(opaque))
         deadline = self._clock.seconds() + timeout
-        waiting = Waiting(opaque, peer, answer, deadline, words)
+        waiting = WaitingRequest(opaque, peer, answer, deadline, words)
         self._waiting[opaque] = waiting
         self._watch(deadline)
         return waiting
 
-    def is_open(self, waiting: Waiting) -> bool:
+    def is_open(self, waiting: WaitingRequest) -> bool:
         """Whether nothing became of it so far."""
         return self._waiting.get(waiting.opaque) is waiting
 
@@ -127,7 +127,7 @@ class ResponseTable:
         waiting.answer.callback(response)
         return True
 
-    def fail(self, waiting: Waiting, error: Exception) -> None:
+    def fail(self, waiting: WaitingRequest, error: Exception) -> None:
         """Fail one, unless something became of it already."""
         if self._take(waiting.opaque):
             waiting.answer.errback(error)

@@ -24,7 +24,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.config.remoting import RemotingServerOptions
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.listener import (
@@ -80,7 +80,7 @@ class RemotingServer:
         options: RemotingServerOptions,
         table: ResponderTable,
         hub: Hub | Turns | None = None,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
         hand_over: HandOver | None = None,
     ) -> None:
         """
@@ -99,7 +99,10 @@ class RemotingServer:
         self._hand_over = hand_over
         self.turns = hub.turns if isinstance(hub, Hub) else hub or Turns()
         self.group = ConnectionGroup(
-            cast(Any, reactor), table, limits or Limits.of_server(options), self.turns
+            cast(Any, reactor),
+            table,
+            limits or ConnectionLimits.of_server(options),
+            self.turns,
         )
         self._listening: Listener | IListeningPort | None = None
         self._stopping = False

@@ -27,7 +27,7 @@ class RelayedSocket(ByteSocket, Protocol):
         """Only C{events} are wanted from now on."""
 
 
-class Link(Protocol):
+class ProcessLink(Protocol):
     """The link to another process.
 
     @ivar peer: that process, for the log.
@@ -64,15 +64,15 @@ class Sockets:
         self.poll = self._epoll.poll
         self.fileno = self._epoll.fileno
         self.close = self._epoll.close
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, ProcessLink] = {}
         self._relayed: dict[int, RelayedSocket] = {}
 
-    def watch_link(self, link: Link) -> None:
+    def watch_link(self, link: ProcessLink) -> None:
         """Watch a link."""
         self.links[link.fileno()] = link
         self._epoll.register(link.fileno(), IN)
 
-    def forget_link(self, link: Link) -> None:
+    def forget_link(self, link: ProcessLink) -> None:
         """Its descriptor is about to be closed."""
         del self.links[link.fileno()]
         self._epoll.unregister(link.fileno())

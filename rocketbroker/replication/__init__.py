@@ -1,11 +1,11 @@
 # -*- test-case-name: tests.replication -*-
 """Replication: a master's commit log, byte for byte, on its slaves.
 
-  - L{rocketbroker.replication.interfaces}: what a broker sees of either side.
-  - L{rocketbroker.replication.master}: listens, and sends each slave what it lacks.
-  - L{rocketbroker.replication.slave}: connects to the master, and stores what it sends;
+  - L{interfaces}: what a broker sees of either side.
+  - L{master}: listens, and sends each slave what it lacks.
+  - L{slave}: connects to the master, and stores what it sends;
     L{rocketbroker.replication.join}: whether both logs agree so far.
-  - L{rocketbroker.replication.outlet}: bytes to a socket without a detour;
+  - L{socket_writer}: bytes to a socket without a detour;
     L{rocketbroker.replication.transfer_rate}: how many went, by the second;
     L{rocketbroker.replication.stop_watch}: how long nothing came.
 

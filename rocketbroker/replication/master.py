@@ -51,7 +51,7 @@ from rocketbroker.replication.interfaces import (
     Membership,
     ReplicatedStore,
 )
-from rocketbroker.replication.outlet import Outlet
+from rocketbroker.replication.socket_writer import SocketWriter
 from rocketbroker.replication.stop_watch import StopWatch
 from rocketbroker.replication.transfer_rate import TransferRate
 from rocketbroker.wire.hastream import ReportReader, frames
@@ -100,7 +100,7 @@ class Replica(Protocol):
         self._server = server
         self._reports = ReportReader()
         self._rate = TransferRate(server.clock.seconds)
-        self._outlet: Outlet
+        self._outlet: SocketWriter
         self._silent = 0.0
         self._wrote_at = server.clock.seconds()
         self._is_reading = False
@@ -148,7 +148,7 @@ class Replica(Protocol):
         peer = transport.getPeer()
         self.host = peer.host
         self.address = address_text(peer.host, peer.port)
-        self._outlet = Outlet(transport, self.push)
+        self._outlet = SocketWriter(transport, self.push)
         self._server.joined(self)
 
     def dataReceived(self, data: bytes) -> None:

@@ -41,7 +41,7 @@ from rocketbroker.remoting.addresses import split_address
 from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.replication.interfaces import IMasterLink, ReplicatedStore
 from rocketbroker.replication.join import JOIN_BYTES, JOIN_GROWTH, Apart, Join
-from rocketbroker.replication.outlet import Outlet
+from rocketbroker.replication.socket_writer import SocketWriter
 from rocketbroker.replication.stop_watch import StopWatch
 from rocketbroker.replication.transfer_rate import TransferRate
 from rocketbroker.wire.hastream import FrameReader, report
@@ -73,7 +73,7 @@ class _Stream(Protocol):
         self._link = link
         self._join: Join | None = None
         self._frames = FrameReader(None)
-        self._outlet: Outlet
+        self._outlet: SocketWriter
         self._rest = bytearray()
         self._wanted = 0
         self._reported = -1
@@ -84,7 +84,7 @@ class _Stream(Protocol):
         """Ask for the log, from a little before the end of this one."""
         transport = cast(ITCPTransport, self.transport)
         transport.setTcpNoDelay(True)
-        self._outlet = Outlet(transport, self._report_more)
+        self._outlet = SocketWriter(transport, self._report_more)
         link = self._link
         segment_bytes = link.options.mapped_file_size_commit_log
         join = Join(link.store, segment_bytes, link.join_bytes, link.has_earlier)

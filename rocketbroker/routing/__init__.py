@@ -3,10 +3,12 @@
 
 The modules:
 
-  - L{table<rocketbroker.routing.table>}: brokers register, unregister, expire.
-  - L{registration<rocketbroker.routing.registration>}: values that go in and come out.
-  - L{lookup<rocketbroker.routing.lookup>}: routes, clusters, lists of topics.
-  - L{zones<rocketbroker.routing.zones>}: the part of a route that is in a zone.
-  - L{static_topics<rocketbroker.routing.static_topics>}: the parts of logical queues.
-  - L{static_plan<rocketbroker.routing.static_plan>}: where logical queues are to be.
+  - L{table}: brokers register, unregister, expire.
+  - L{registration}: values that go in and come out.
+  - L{lookup}: routes, clusters, lists of topics.
+  - L{zones}: the part of a route that is in a zone.
+  - L{static_topics}: the parts of logical queues.
+  - L{static_plan}: where logical queues are to be.
+  - L{allocation}: rebalance strategies: which member of a
+    group consumes which queue.
 """

@@ -38,7 +38,7 @@ Table: TypeAlias = Mapping[str, TopicConfigAndQueueMapping]
 
 @final
 @attrs.define
-class Plan:
+class StaticPlan:
     """What brokers are to be told.
 
     @ivar brokers: by name, all of the cluster.
@@ -50,7 +50,7 @@ class Plan:
     takers: list[str] = attrs.field(factory=list)
     givers: list[str] = attrs.field(factory=list)
 
-    def decided(self, ends: Mapping[tuple[str, int], int]) -> Plan:
+    def decided(self, ends: Mapping[tuple[str, int], int]) -> StaticPlan:
         """The same, with logical offsets where queues of takers begin.
 
         @param ends: where the physical queues of givers end, by broker and queue.
@@ -79,7 +79,7 @@ class Plan:
             )
             for name, each in self.brokers.items()
         }
-        return Plan(brokers, self.takers, self.givers)
+        return StaticPlan(brokers, self.takers, self.givers)
 
 
 def mapping_of(each: TopicConfigAndQueueMapping) -> TopicQueueMappingDetail:
@@ -157,7 +157,9 @@ def _check_complete(
         raise SystemFailure(f"not all of the {total} queues of {topic} have a leader")
 
 
-def finished(topic: str, table: Table, others: Collection[str], now_ms: int) -> Plan:
+def finished(
+    topic: str, table: Table, others: Collection[str], now_ms: int
+) -> StaticPlan:
     """A plan that brings to its end what was broken off.
 
     Of a queue that two brokers lead, the newer mapping counts: the taker has been told,
@@ -188,7 +190,7 @@ def finished(topic: str, table: Table, others: Collection[str], now_ms: int) -> 
         for name in brokers.keys() & names:
             queues = {**mapping_of(brokers[name]).hosted_queues, number: items}
             brokers[name] = with_queues(brokers[name], queues)
-    return Plan(brokers, list(dict.fromkeys(takers)), list(dict.fromkeys(givers)))
+    return StaticPlan(brokers, list(dict.fromkeys(takers)), list(dict.fromkeys(givers)))
 
 
 def grown(
@@ -198,7 +200,7 @@ def grown(
     others: Collection[str],
     count: int,
     now_ms: int,
-) -> Plan:
+) -> StaticPlan:
     """A plan for so many queues in all.
 
     @param table: what brokers have now; empty for a topic that is not there.
@@ -226,7 +228,7 @@ def grown(
         item = LogicQueueMappingItem(gen=0, queue_id=queue_id, bname=name)
         queues = {**mapping_of(brokers[name]).hosted_queues, number: (item,)}
         brokers[name] = with_queues(brokers[name], queues)
-    return Plan(brokers)
+    return StaticPlan(brokers)
 
 
 def moved(
@@ -235,7 +237,7 @@ def moved(
     wanted: Collection[str],
     others: Collection[str],
     now_ms: int,
-) -> Plan:
+) -> StaticPlan:
     """A plan for all queues at these brokers, the same number at each.
 
     @param table: what brokers have now.
@@ -276,7 +278,7 @@ def moved(
                 )
             takers.append(name)
             givers.append(giver)
-    return Plan(brokers, list(dict.fromkeys(takers)), list(dict.fromkeys(givers)))
+    return StaticPlan(brokers, list(dict.fromkeys(takers)), list(dict.fromkeys(givers)))
 
 
 def _all_brokers(

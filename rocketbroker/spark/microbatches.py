@@ -15,18 +15,18 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from rocketbroker.arrow.fingerprints import (
+from rocketbroker.arrow.message_identity import (
     Fingerprint,
     fingerprint_of,
     first_messages,
 )
 from rocketbroker.errors import BrokerError
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import DataLoss, Hole, StreamOrigin
-from rocketbroker.ranges.ranges import Queue, Range
-from rocketbroker.ranges.resolving import resolve
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.resolving import resolve
+from rocketbroker.sources.source import DataLoss, Hole, StreamOrigin
 from rocketbroker.spark.lag import Lags
-from rocketbroker.spark.limits import Limits, shares, shares_of_bytes
+from rocketbroker.spark.limits import BatchLimits, shares, shares_of_bytes
 from rocketbroker.spark.offsets import StreamOffset, read_offset
 from rocketbroker.spark.splits import log_lost, logger
 from rocketbroker.spark.watching import Watch
@@ -93,7 +93,7 @@ class MicroBatches:
         self._watch.look_at_once()
         self._target = dict(self._watch.bounds)
 
-    def following(self, begin: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    def following(self, begin: dict[str, Any], limits: BatchLimits) -> dict[str, Any]:
         """The end of the micro-batch that begins at an offset.
 
         Where nothing is to be read it is the same offset, after as long a wait as
@@ -216,7 +216,7 @@ class MicroBatches:
         since = int(layout.store_ms[rows[1][0]]) if len(rows[1]) else None
         return seen, since
 
-    def _end(self, start: StreamOffset, limits: Limits) -> StreamOffset | None:
+    def _end(self, start: StreamOffset, limits: BatchLimits) -> StreamOffset | None:
         """The end of the micro-batch that begins at C{start}; None if there is none."""
         self._check()
         bounds = self._watch.bounds if self._target is None else self._target
@@ -269,7 +269,7 @@ class MicroBatches:
             begins[queue] = max(position, first)
         return begins, holes
 
-    def _too_few(self, waiting: Mapping[Queue, int], limits: Limits) -> bool:
+    def _too_few(self, waiting: Mapping[Queue, int], limits: BatchLimits) -> bool:
         if self._target is not None or sum(waiting.values()) >= limits.min_offsets:
             return False
         now = self._now_ms()
@@ -278,7 +278,10 @@ class MicroBatches:
         return now - self._waiting_since < limits.max_delay_ms
 
     def _limited(
-        self, begins: Mapping[Queue, int], waiting: dict[Queue, int], limits: Limits
+        self,
+        begins: Mapping[Queue, int],
+        waiting: dict[Queue, int],
+        limits: BatchLimits,
     ) -> dict[Queue, int]:
         if limits.max_bytes:
             sizes = {

@@ -10,11 +10,12 @@ JSON with these members::
      "holes": {topic: {broker name: {queue: {"from", "until", "reason"}}}}}
 
 Each offset is exclusive: the first message that is not read yet. C{fp} is the
-fingerprint of the message before it, for topics have no id (L{arrow.fingerprints
-<rocketbroker.arrow.fingerprints>}). The last two belong to the micro-batch that ends
-here: where it begins in queues that were found since, so that it has the same messages
-when it is run again; and what was gone already. They are left out where empty. Spark
-compares offsets as text, so equal ones are written equally. C{docs/facts/spark.md 3}.
+fingerprint of the message before it, for topics have no id
+(L{arrow.fingerprints<rocketbroker.arrow.message_identity>}). The last two belong to the
+micro-batch that ends here: where it begins in queues that were found since, so that it
+has the same messages when it is run again; and what was gone already. They are left out
+where empty. Spark compares offsets as text, so equal ones are written equally.
+C{docs/facts/spark.md 3}.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from typing import Any, Final
 
 import attrs
 
-from rocketbroker.arrow.fingerprints import Fingerprint
+from rocketbroker.arrow.message_identity import Fingerprint
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.origins import Hole
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
+from rocketbroker.sources.source import Hole
 
 VERSION: Final = 1
 

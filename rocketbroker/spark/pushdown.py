@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 
 from rocketbroker.filtering.tags import ALL, SEPARATOR
-from rocketbroker.ranges.narrowing import Narrowing
+from rocketbroker.sources.narrowing import Narrowing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

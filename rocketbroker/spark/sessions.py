@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.spark.test_sessions -*-
 """Starting Spark from this process.
 
-What is set and why: the Spark sheet, section 2.
+What is set and why: docs/facts/spark.md 2.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ task. A task that is tried again, or a batch of a stream that comes again after 
 sends its rows again. With C{idempotent} each message has a property that is the same
 then (L{STAMP}), by which consumers can drop doubles.
 
-What Spark calls where, and on which releases: the Spark sheet, section 3.
+What Spark calls where, and on which releases: docs/facts/spark.md 3.
 """
 
 from __future__ import annotations

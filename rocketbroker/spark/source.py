@@ -28,10 +28,10 @@ from pyspark.sql.datasource import (
 )
 
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.narrowing import Narrowing, narrow
-from rocketbroker.ranges.option_table import BATCH, STREAM
-from rocketbroker.ranges.options import ReadOptions, parse_options
-from rocketbroker.ranges.ranges import Range, splits
+from rocketbroker.sources.narrowing import Narrowing, narrow
+from rocketbroker.sources.option_table import BATCH, STREAM
+from rocketbroker.sources.options import ReadOptions, parse_options
+from rocketbroker.sources.ranges import Range, splits
 from rocketbroker.spark.splits import SplitPartition, log_lost, read_split
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ class RocketMQReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """See C{DataSourceReader.partitions}: the ends are fixed here."""
-        from rocketbroker.ranges.open_origins import open_origin
-        from rocketbroker.ranges.resolving import resolve
+        from rocketbroker.sources.open_source import open_origin
+        from rocketbroker.sources.resolving import resolve
 
         lost: list[Range] = []
         origin = open_origin(self.options)

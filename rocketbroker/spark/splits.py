@@ -9,8 +9,8 @@ from typing import Any, final
 
 from pyspark.sql.datasource import InputPartition
 
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Range, Split
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Range, Split
 
 logger = logging.getLogger("rocketbroker.spark")
 
@@ -37,7 +37,7 @@ def read_split(
     """
     from rocketbroker.arrow.columns import chosen, columns_of
     from rocketbroker.arrow.record_batches import read_ranges
-    from rocketbroker.ranges.open_origins import shared_origin
+    from rocketbroker.sources.open_source import shared_origin
 
     if split is None:
         return

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from rocketbroker.ranges.network import NetworkOrigin
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import StreamOrigin
-from rocketbroker.ranges.ranges import splits
+from rocketbroker.sources.network import NetworkOrigin
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import splits
+from rocketbroker.sources.source import StreamOrigin
 from rocketbroker.spark.lag import serve_lag
-from rocketbroker.spark.limits import Limits
+from rocketbroker.spark.limits import BatchLimits
 from rocketbroker.spark.microbatches import MicroBatches, least_partitions
 from rocketbroker.spark.splits import SplitPartition, read_split
 from rocketbroker.spark.watching import Watch
@@ -131,7 +131,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             start = self.initialOffset() if self._last is None else self._last
         else:
             limited = type(limit).__name__ != "ReadAllAvailable"
-        limits = limits_of(self.options) if limited else Limits()
+        limits = limits_of(self.options) if limited else BatchLimits()
         return self._batches().following(start, limits)
 
     def reportLatestOffset(self) -> dict[str, Any]:
@@ -168,9 +168,9 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._open = None
 
 
-def limits_of(options: ReadOptions) -> Limits:
+def limits_of(options: ReadOptions) -> BatchLimits:
     """The limits that these options set."""
-    return Limits(
+    return BatchLimits(
         options.max_offsets,
         options.max_bytes,
         options.min_offsets,

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import StreamOrigin
-from rocketbroker.ranges.ranges import Queue
-from rocketbroker.ranges.resolving import wanted_queues
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue
+from rocketbroker.sources.resolving import wanted_queues
+from rocketbroker.sources.source import StreamOrigin
 
 #: How many requests a second brokers get while nothing comes: below 2, for clocks and
 #: sleeps are not exact.

@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.spark.test_sink -*-
 """The options of a write, and the columns that can be written.
 
-Names of options are case-insensitive, and unknown ones are refused, as in reads. The
-Spark sheet, section 7.
+Names of options are case-insensitive, and unknown ones are refused, as in reads.
+docs/facts/spark.md 7.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ import attrs
 
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import check_topic
-from rocketbroker.blocking.pipeline import Limits
+from rocketbroker.blocking.pipeline import PipelineLimits
 from rocketbroker.blocking.settings import Settings, name_server_list
 from rocketbroker.errors import ConfigurationError, MessageIllegal
-from rocketbroker.ranges.option_values import byte_count, duration, natural, truth, word
+from rocketbroker.sources.option_values import (
+    byte_count,
+    duration,
+    natural,
+    truth,
+    word,
+)
 
 #: The only guarantee there is.
 GUARANTEE: Final = "atleastonce"
@@ -61,9 +67,9 @@ class WriteOptions:
     guarantee: str = GUARANTEE
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PipelineLimits:
         """As L{Pipeline} takes them."""
-        return Limits(
+        return PipelineLimits(
             self.in_flight,
             min(self.batch_bytes, MAX_BATCH_BYTES),
             self.linger_ms / 1000,

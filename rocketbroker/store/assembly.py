@@ -18,12 +18,12 @@ from rocketbroker.config.levels import parse_levels
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import StoreError
 from rocketbroker.files.directories import make_lasting
-from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.files.misplaced_files import clear_for_file, clear_for_folder
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.commitlog.checkpoint import NAME as CHECKPOINT
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import HOST_V6
-from rocketbroker.store.commitlog.flush import Flushing
+from rocketbroker.store.commitlog.flush import LogFlush
 from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.raw_log import RawLog
 from rocketbroker.store.commitlog.scanner import BODY_CRC, NO_CRC, RECORD_CRC
@@ -37,7 +37,7 @@ from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.corruption_log import CorruptionLog
 from rocketbroker.store.disk_usage import DiskUsage, describe_refusal
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
-from rocketbroker.store.dispatch.queue_flush import QueueFlushing
+from rocketbroker.store.dispatch.queue_flush import QueueFlush
 from rocketbroker.store.index.file import FOLDER as INDEX
 from rocketbroker.store.index.service import Index
 from rocketbroker.store.quarantine import QueueQuarantine
@@ -128,7 +128,7 @@ class Assembly:
             options.enabled_append_prop_crc,
         )
         sharing.attach(self.log, self.segments)
-        self.flushing = Flushing(self.log, positions)
+        self.flushing = LogFlush(self.log, positions)
         self.search = TimeLookup(self.segments, positions, corruption_log)
         self.index = self._make_index(wall_ms)
         self.dispatcher = self._make_dispatcher()
@@ -250,9 +250,9 @@ class Assembly:
         dispatcher.multi_dispatch = options.enable_multi_dispatch
         return dispatcher
 
-    def _make_queue_flushing(self) -> QueueFlushing:
+    def _make_queue_flushing(self) -> QueueFlush:
         """The flush of queues and checkpoint."""
-        return QueueFlushing(
+        return QueueFlush(
             self._positions,
             self.log,
             self.flushing,

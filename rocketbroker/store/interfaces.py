@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 from zope.interface import Attribute, Interface
 
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.disk_usage import DiskUsage
@@ -141,7 +141,7 @@ if TYPE_CHECKING or not COMPILED:
 
 else:
     # With the same fields and defaults.
-    from rocketbroker.codec.drafts import Draft
+    from rocketbroker.codec.append import Draft
 
 
 @final

@@ -22,7 +22,7 @@ from rocketbroker.errors import ServiceNotAvailable, StoreError
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import IFiles, IProcesses
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.files.reasons import reason
+from rocketbroker.files.os_errors import reason
 from rocketbroker.store.append_lock import MAX_WAIT_SECONDS, held
 from rocketbroker.store.assembly import Assembly, physical_memory
 from rocketbroker.store.commitlog.raw_log import RawLog

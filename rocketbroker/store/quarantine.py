@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.files.reasons import ReadError, located, reason
+from rocketbroker.files.os_errors import ReadError, located, reason
 from rocketbroker.store.file_names import beside
 
 #: Behind the name of a directory: the name of the one beside it for such files.

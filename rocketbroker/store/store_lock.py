@@ -24,7 +24,7 @@ from typing import Final, final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.files.obstacles import clear_for_file
+from rocketbroker.files.misplaced_files import clear_for_file
 from rocketbroker.store.disk_usage import NO_ROOM
 from rocketbroker.store.shared_positions import ABORT_MS, OWNER, SharedPositions
 

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.app.test_storepops -*-
+# -*- test-case-name: tests.cli.store.test_pops -*-
 """What POP has out in a store's directory: check points that are open.
 
 They are messages of the revive topic, behind those that are worked off, and of the

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.files.test_users -*-
+# -*- test-case-name: tests.files.test_open_by -*-
 """Who uses files, as a test says."""
 
 from __future__ import annotations

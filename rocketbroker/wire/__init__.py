@@ -3,24 +3,24 @@
 
 Bytes become a command, and a command becomes bytes:
 
-  - L{rocketbroker.wire.connection}: bytes of one connection, cut into commands.
-  - L{rocketbroker.wire.proxy_header}: what a proxy puts before the first frame.
-  - L{rocketbroker.wire.frames}: one frame, both header serializations, its limits.
-  - L{rocketbroker.wire.foreign}: first bytes of other protocols, and what to say then.
-  - L{rocketbroker.wire.command}: a request or a response, however it is written.
-  - L{rocketbroker.wire.hot}: the few codes that make the load, without a command.
-  - L{rocketbroker.wire.codes}: request and response codes, languages;
+  - L{connection}: bytes of one connection, cut into commands.
+  - L{proxy_header}: what a proxy puts before the first frame.
+  - L{frames}: one frame, both header serializations, its limits.
+  - L{other_protocols}: first bytes of other protocols, and what to say then.
+  - L{command}: a request or a response, however it is written.
+  - L{hot}: the few codes that make the load, without a command.
+  - L{codes}: request and response codes, languages;
     L{rocketbroker.wire.versions}: the names of releases.
 
 A command's extension fields are a typed header, and its body is a value:
 
-  - L{rocketbroker.wire.headers}, L{rocketbroker.wire.bodies}: by family.
-  - L{rocketbroker.wire.fastjson}: RocketMQ's dialect of JSON, read
-    (L{rocketbroker.wire.reading}) and written (L{rocketbroker.wire.emitting}).
-  - L{rocketbroker.wire.fields}: members of an object as typed values.
-  - L{rocketbroker.wire.steps}: work over long bodies, in steps.
+  - L{headers}, L{rocketbroker.wire.bodies}: by family.
+  - L{fastjson}: RocketMQ's dialect of JSON, read
+    (L{rocketbroker.wire.json_reader}) and written (L{rocketbroker.wire.json_writer}).
+  - L{fields}: members of an object as typed values.
+  - L{steps}: work over long bodies, in steps.
 
 Between a master and its slaves there are no commands:
 
-  - L{rocketbroker.wire.hastream}: frames of the log, and reports of positions.
+  - L{hastream}: frames of the log, and reports of positions.
 """

@@ -19,8 +19,8 @@ from typing import Final, final
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.command import Command
-from rocketbroker.wire.foreign import wrong_length
 from rocketbroker.wire.frames import MAX_BYTES, decode
+from rocketbroker.wire.other_protocols import wrong_length
 
 #: The first word of a frame: the length of the rest.
 _LENGTH: Final = Struct(

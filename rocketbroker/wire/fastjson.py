@@ -1,22 +1,13 @@
 # -*- test-case-name: tests.wire.test_fastjson -*-
 """The dialect of JSON of RocketMQ's bodies and files, in and out.
 
-How it is read stands in L{rocketbroker.wire.reading}, how it is written in
-L{rocketbroker.wire.emitting}.
+How it is read stands in L{rocketbroker.wire.json_reader}, how it is written in
+L{rocketbroker.wire.json_writer}.
 """
 
 from __future__ import annotations
 
-from rocketbroker.wire.emitting import (
-    Emitted,
-    Written,
-    dumps,
-    dumps_standard,
-    joined,
-    member_text,
-    quoted,
-)
-from rocketbroker.wire.reading import (
+from rocketbroker.wire.json_reader import (
     MAX_DEPTH,
     MAX_LENIENT_BODY,
     MAX_LENIENT_TURN_BODY,
@@ -25,6 +16,15 @@ from rocketbroker.wire.reading import (
     ObjectKey,
     loads,
     loads_in_steps,
+)
+from rocketbroker.wire.json_writer import (
+    Emitted,
+    Written,
+    dumps,
+    dumps_standard,
+    joined,
+    member_text,
+    quoted,
 )
 
 __all__ = [

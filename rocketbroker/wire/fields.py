@@ -16,7 +16,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar, final
 import msgspec
 
 from rocketbroker.errors import RemoteProtocolError
-from rocketbroker.wire.reading import depth_of, loads
+from rocketbroker.wire.json_reader import depth_of, loads
 
 T = TypeVar("T")
 

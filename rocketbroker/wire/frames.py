@@ -26,9 +26,9 @@ import msgspec
 from rocketbroker.errors import LocalProtocolError, RemoteProtocolError
 from rocketbroker.wire.codes import LANGUAGES
 from rocketbroker.wire.command import BINARY, JSON, Command
-from rocketbroker.wire.emitting import quoted
 from rocketbroker.wire.fields import integer_of
-from rocketbroker.wire.reading import loads
+from rocketbroker.wire.json_reader import loads
+from rocketbroker.wire.json_writer import quoted
 
 #: The longest frame, its first word included: RocketMQ's default. A peer that gets
 #: a longer one closes the connection.

@@ -2,8 +2,8 @@
 """Steps of work that ends with a result.
 
 What takes long over a body or a table is a generator: each C{next()} of it is one short
-step. A server does the steps in slices (L{rocketbroker.remoting.slices}), between which
-it serves others.
+step. A server does the steps in slices (L{rocketbroker.remoting.cooperative_tasks}),
+between which it serves others.
 """
 
 from __future__ import annotations

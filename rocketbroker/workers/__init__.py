@@ -110,15 +110,15 @@ The modules, in the order in which a request meets them:
   - C{link}: frames and descriptors through the socket of a link
   - C{relay}: the worker's end of a link: clients' bytes to the owner, and back;
     C{relayed_client}: the connection of one client there
-  - C{own_sends}: the sends that the worker appends itself
-  - C{approvals}: which these are, as the owner decides it; C{payloads}: what the two
-    say of them
-  - C{own_pulls}: the pulls that the worker answers itself; C{pull_approvals}: which
+  - C{worker_sends}: the sends that the worker appends itself
+  - C{approvals}: which these are, as the owner decides it; C{link_messages}: what
+    the two say of them
+  - C{worker_pulls}: the pulls that the worker answers itself; C{pull_approvals}: which
     these are, as the owner decides it
   - C{relayed_socket}: the socket of one connection, in the owner
   - C{owner_link}: the owner's end of a link: all such sockets of one worker
   - C{worker}: a worker, from its start to its end
   - C{workers}: all workers of an owner: which gets a connection, restarts, the stop
   - C{lock_watch}: kills a worker that hangs with the append lock
-  - C{start}: what an owner and a worker say of themselves
+  - C{hello}: what an owner and a worker say of themselves
 """

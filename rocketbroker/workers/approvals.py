@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.workers.test_own_sends -*-
+# -*- test-case-name: tests.workers.test_worker_sends -*-
 """What workers may append themselves, as the owner decides it.
 
 They may append a send that would go the hot way here, and only while all sends do that
@@ -22,8 +22,7 @@ from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.running_flags import NOT_APPENDABLE
 from rocketbroker.store.sharing.sharing import Sharing
 from rocketbroker.workers.link_frames import Kind
-from rocketbroker.workers.owner_link import WorkerLink
-from rocketbroker.workers.payloads import (
+from rocketbroker.workers.link_messages import (
     BROKER_SETTINGS,
     STORE_SETTINGS,
     Allowance,
@@ -35,6 +34,7 @@ from rocketbroker.workers.payloads import (
     read_ask,
     some_of,
 )
+from rocketbroker.workers.owner_link import WorkerLink
 from rocketbroker.workers.pull_approvals import PullApprovals
 
 #: While nothing is allowed.

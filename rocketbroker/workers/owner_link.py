@@ -20,10 +20,10 @@ from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.hubconnection import IN, OUT, HubConnection
+from rocketbroker.workers.hello import WorkerLoad
 from rocketbroker.workers.link import HIGH_WATER, LOW_WATER, LinkStream
 from rocketbroker.workers.link_frames import Kind, link_frame
 from rocketbroker.workers.relayed_socket import RelayedSocket
-from rocketbroker.workers.start import WorkerLoad
 
 #: So long at once connections of a worker that is gone are closed: what is told of each
 #: end takes time, and there may be thousands.

@@ -1,4 +1,4 @@
-# -*- test-case-name: tests.workers.test_own_pulls -*-
+# -*- test-case-name: tests.workers.test_worker_pulls -*-
 """Which pulls workers may answer themselves, as the owner decides it.
 
 They may answer a pull that would go the hot way here and find something in memory. What
@@ -39,8 +39,7 @@ from rocketbroker.workers.link_frames import (
     WAKE_WORD,
     Kind,
 )
-from rocketbroker.workers.owner_link import WorkerLink
-from rocketbroker.workers.payloads import (
+from rocketbroker.workers.link_messages import (
     READ_SETTINGS,
     WAIT_SETTINGS,
     AskPull,
@@ -52,6 +51,7 @@ from rocketbroker.workers.payloads import (
     read_pulled,
     some_of,
 )
+from rocketbroker.workers.owner_link import WorkerLink
 
 #: So long after a change workers are told anew, with all other changes until then.
 SETTLE_SECONDS: Final = 0.05

@@ -16,22 +16,22 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.workers.hello import WorkerLoad, WorkerSettings
 from rocketbroker.workers.link import LinkStream
 from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
-from rocketbroker.workers.own_pulls import OwnPulls
-from rocketbroker.workers.own_sends import OwnSends
-from rocketbroker.workers.payloads import (
+from rocketbroker.workers.link_messages import (
     read_allowance,
     read_pulls,
     read_queue,
     read_route,
 )
 from rocketbroker.workers.relay import OwnerRelay
-from rocketbroker.workers.start import WorkerLoad, WorkerSettings
+from rocketbroker.workers.worker_pulls import OwnPulls
+from rocketbroker.workers.worker_sends import OwnSends
 
 #: How often a worker says how it does.
 LOAD_SECONDS: Final = 1.0
@@ -85,7 +85,7 @@ class Worker:
         self.group = ConnectionGroup(
             clock,  # type: ignore[arg-type]  # a reactor tells the time, too
             self.table,
-            Limits(),
+            ConnectionLimits(),
             self.hub.turns,
         )
         self._reactor = reactor

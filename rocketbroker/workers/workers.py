@@ -23,11 +23,11 @@ from twisted.logger import Logger
 
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hub import Hub
+from rocketbroker.workers.hello import WorkerLoad, WorkerSettings
 from rocketbroker.workers.link import LinkStream, link_pair
 from rocketbroker.workers.link_frames import Kind
 from rocketbroker.workers.lock_watch import LOCK_LOOK_SECONDS, LockWatch
 from rocketbroker.workers.owner_link import WorkerLink
-from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 
 if TYPE_CHECKING:
     # A worker, which imports this to say what it is, has no broker in its memory.

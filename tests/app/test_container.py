@@ -12,8 +12,8 @@ from twisted.internet.defer import succeed
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.command import command
 from rocketbroker.broker.broker import VIP_DISTANCE
+from rocketbroker.cli.command import command
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NAMESRV_PORT
 from rocketbroker.metrics.samples import Samples

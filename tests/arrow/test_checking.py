@@ -10,10 +10,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.arrow.checking import opened
 from rocketbroker.arrow.layout import lay_out
-from rocketbroker.ranges.offline import StoreOrigin
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import EVERYTHING, Piece
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.offline import StoreOrigin
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.source import EVERYTHING, Piece
 from rocketbroker.testing.files import MemoryDisk
 from tests.examples import examples
 from tests.store.stores import ROOT, SEGMENT, put

@@ -14,7 +14,7 @@ from rocketbroker.arrow.columns import (
     ddl,
 )
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.option_values import column_names
+from rocketbroker.sources.option_values import column_names
 
 
 class ColumnTests(SynchronousTestCase):

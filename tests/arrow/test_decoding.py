@@ -16,7 +16,7 @@ from rocketbroker.arrow.layout import lay_out, starts_one_by_one
 from rocketbroker.records import compression, hosts, record
 from rocketbroker.records.malformed import Malformed
 from tests.examples import examples
-from tests.ranges.messages import OTHER_V4, V4, V6, stored
+from tests.sources.messages import OTHER_V4, V4, V6, stored
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -6,13 +6,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.arrow import reading
 from rocketbroker.arrow.reading import RangeReader
-from rocketbroker.ranges.open_origins import MAX_OPEN, SharedOrigins
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import CountMismatch, DataLoss, Hole, Origin
-from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.records.malformed import Malformed
-from tests.ranges.messages import stored
-from tests.ranges.origins import MemoryOrigin
+from rocketbroker.sources.open_source import MAX_OPEN, SharedOrigins
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.source import CountMismatch, DataLoss, Hole, Origin
+from tests.sources.messages import stored
+from tests.sources.origins import MemoryOrigin
 
 QUEUE = Queue("T", "broker-a", 1)
 

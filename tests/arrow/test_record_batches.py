@@ -16,10 +16,10 @@ from rocketbroker.arrow.columns import NATIVE, arrow_schema
 from rocketbroker.arrow.record_batches import Batches, log_lost, option_words
 from rocketbroker.errors import ConfigurationError, StoreError, TopicNotExist
 from rocketbroker.files.disk import Disk
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import DataLoss
-from rocketbroker.ranges.ranges import Queue, Range
-from tests.ranges.origins import MemoryOrigin
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.source import DataLoss
+from tests.sources.origins import MemoryOrigin
 from tests.store.stores import START_MS, Wall, opened, put
 
 

@@ -13,7 +13,7 @@ from rocketbroker.arrow.unwrapping import BATCH, unwrapped
 from rocketbroker.records import batches, properties
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.sysflags import COMPRESSED
-from tests.ranges.messages import V6, stored
+from tests.sources.messages import V6, stored
 
 COLUMNS = ["queueOffset", "tags", "msgId", "body", "flag", "sysFlag", "commitLogOffset"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.blocking.messages import Message, SendResult
-from rocketbroker.blocking.pipeline import Limits, Pipeline, SendFailed
+from rocketbroker.blocking.pipeline import Pipeline, PipelineLimits, SendFailed
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import MessageIllegal, TopicNotExist
@@ -30,7 +30,7 @@ class PipelineTestCase(SynchronousTestCase):
         """A new one; its results go to C{results}."""
         return Pipeline(
             Producer(self.cluster.client),
-            Limits(**limits),  # type: ignore[arg-type]
+            PipelineLimits(**limits),  # type: ignore[arg-type]
             self.results.append,
         )
 

@@ -19,7 +19,7 @@ from rocketbroker.broker.json_bodies import (
 )
 from rocketbroker.broker.long_requests import MAX_MEMBERS
 from rocketbroker.errors import InvalidParameter, SystemBusy, SystemFailure
-from rocketbroker.remoting.slices import FEW_STEPS
+from rocketbroker.remoting.cooperative_tasks import FEW_STEPS
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.mappings import LogicQueueMappingItem
 from rocketbroker.wire.bodies.topics import TopicConfig

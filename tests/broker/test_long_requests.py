@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.long_requests import MAX_HELD, LongRequests
 from rocketbroker.errors import SystemBusy
-from rocketbroker.remoting.slices import Slices
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.wire.command import Command
 
 

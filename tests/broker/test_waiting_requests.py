@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.waiting_requests import WaitingRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemBusy
-from rocketbroker.remoting.slices import PASS_SECONDS, Slices
+from rocketbroker.remoting.cooperative_tasks import PASS_SECONDS, Slices
 from rocketbroker.testing.threads import Threads, at_once
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from tests.broker.rig import Rig

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rocketbroker.export.plans import HOUR_MS
-from rocketbroker.ranges.ranges import Queue, Range
-from tests.ranges.messages import START_MS, stored
-from tests.ranges.origins import MemoryOrigin
+from rocketbroker.sources.ranges import Queue, Range
+from tests.sources.messages import START_MS, stored
+from tests.sources.origins import MemoryOrigin
 
 QUEUE = Queue("T", "b", 0)
 WHOLE = Range(QUEUE, 0, 20)

@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.export.api import ExportFailed, export_with, word_of
-from rocketbroker.ranges.offline import StoreOrigin
-from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.sources.offline import StoreOrigin
+from rocketbroker.sources.options import ReadOptions
 from tests.export.worlds import LocalCopying
 from tests.store.index.keyed import message
 from tests.store.stores import on_disk

@@ -18,12 +18,12 @@ from rocketbroker.export.plans import FileTask
 from rocketbroker.export.progress import Done, read_reports
 from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.files.disk import Disk
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue, Range
 from rocketbroker.records.batches import encode
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
 from rocketbroker.testing.files import MemoryDisk
-from tests.ranges.messages import START_MS, stored
-from tests.ranges.origins import MemoryOrigin
+from tests.sources.messages import START_MS, stored
+from tests.sources.origins import MemoryOrigin
 
 QUEUE = Queue("T", "b", 0)
 TASK = FileTask("T/dt=1/hour=2/x.zstd.parquet", (Range(QUEUE, 3, 13),))

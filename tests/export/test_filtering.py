@@ -9,10 +9,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.export.history import queue_states, read_history
 from rocketbroker.export.runs import DONE, NOTHING_NEW
 from rocketbroker.export.verify import DIGESTS, check_manifest, check_one, compare_with
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue
 from tests.export.worlds import ONE, ZERO, World
-from tests.ranges.messages import stored
+from tests.sources.messages import stored
 
 EVEN: dict[str, Any] = {"tags": "even"}
 

@@ -15,12 +15,12 @@ from rocketbroker.export.follow import Follow, Pace
 from rocketbroker.export.jsonlines import JsonDisplay
 from rocketbroker.export.plans import FileTask
 from rocketbroker.export.storage import Storage
-from rocketbroker.ranges.option_values import Time
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.option_values import Time
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue
 from tests.export.worlds import ONE, ZERO, LocalCopying, World
-from tests.ranges.messages import START_MS
-from tests.ranges.origins import MemoryOrigin
+from tests.sources.messages import START_MS
+from tests.sources.origins import MemoryOrigin
 
 OTHER = Queue("U", "broker-a", 0)
 

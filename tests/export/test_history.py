@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import queue_states, read_history
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.ranges import Range
 from tests.export.worlds import ONE, ZERO, Died, World
 
 

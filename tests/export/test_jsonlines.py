@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.jsonlines import JsonDisplay
 from rocketbroker.export.progress import Done
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.ranges import Range
 from tests.export.worlds import ZERO
 
 

@@ -6,9 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import read_history
 from rocketbroker.export.lags import Lag, lags
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 from tests.export.worlds import ONE, ZERO, World
-from tests.ranges.messages import START_MS
+from tests.sources.messages import START_MS
 
 NOW_MS = START_MS + 60_000
 

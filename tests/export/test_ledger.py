@@ -11,14 +11,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import ConfigurationError, StoreError
 from rocketbroker.export.history import read_history
 from rocketbroker.export.ledger import Ledger
-from rocketbroker.export.plans import End, FileTask, Mark, Plan, Source
+from rocketbroker.export.plans import End, FileTask, Mark, Plan, PlanSource
 from rocketbroker.export.storage import DirectoryStorage
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.ranges import Queue, Range
 from rocketbroker.testing.files import MemoryDisk
 
 QUEUE = Queue("T", "b", 0)
 ENDS = {QUEUE: End(5, (Mark(4, 6, "id"),))}
-SOURCE = Source("store", (), ("b",))
+SOURCE = PlanSource("store", (), ("b",))
 LAST = {"offset": 4, "storeTimestamp": 6, "msgId": "id"}
 PART = {"brokerName": "b", "queueId": 0, "from": 0, "until": 5, "first": None}
 ROW: dict[str, Any] = {"path": "p", "rows": 5, "ranges": [{**PART, "last": LAST}]}
@@ -158,11 +158,11 @@ class LedgerTests(SynchronousTestCase):
             "_rocketbroker/job.json", b'{"version": 1, "origin": "nameServer"}'
         )
         ledger.commit(plan(1), [ROW], 9)
-        self.assertEqual(ledger.sources(), {"T": Source("nameServer")})
-        ledger.add_source("T", Source("nameServer", ("east",), ("b",)))
-        ledger.add_source("T", Source("store", (), ("c",)))
+        self.assertEqual(ledger.sources(), {"T": PlanSource("nameServer")})
+        ledger.add_source("T", PlanSource("nameServer", ("east",), ("b",)))
+        ledger.add_source("T", PlanSource("store", (), ("c",)))
         ledger.add_source("U", SOURCE)
-        both = Source("nameServer", ("east",), ("b", "c"))
+        both = PlanSource("nameServer", ("east",), ("b", "c"))
         self.assertEqual(ledger.sources(), {"T": both, "U": SOURCE})
         self.assertEqual(ledger.origin(), "nameServer")
 

@@ -22,7 +22,7 @@ from rocketbroker.export.parquet import (
 )
 from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.files.disk import Disk
-from tests.ranges.messages import stored
+from tests.sources.messages import stored
 
 PATH = "T/dt=1/x.zstd.parquet"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.arrow.fingerprints import fingerprint_at
+from rocketbroker.arrow.message_identity import fingerprint_at
 from rocketbroker.export.planning import make_plan
 from rocketbroker.export.plans import End, Lost, Mark
-from rocketbroker.ranges.option_values import Time
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.option_values import Time
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Range
 from tests.export.slow import QUEUE, WHOLE, SlowOrigin
 
 

@@ -16,7 +16,7 @@ from rocketbroker.export.plans import (
     Lost,
     Mark,
     Plan,
-    Source,
+    PlanSource,
     cover_problem,
     ends_json,
     escape,
@@ -31,7 +31,7 @@ from rocketbroker.export.plans import (
     row_holes,
     row_parts,
 )
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.ranges import Queue, Range
 from tests.examples import examples
 
 ZERO, ONE = Queue("T", "b", 0), Queue("T", "b", 1)
@@ -42,7 +42,7 @@ def plan(*ranges: Range) -> Plan:
     """A plan with a file for each range."""
     files = tuple(FileTask(file_path([each], MS), (each,)) for each in ranges)
     marks = {ZERO: (Mark(0, 5, "a"), Mark(4, 6, "b"))}
-    source = Source("nameServer", ("c",), ("b",))
+    source = PlanSource("nameServer", ("c",), ("b",))
     lost = (Lost(Range(ONE, 0, 1), "deleted"),)
     return Plan(7, "T", MS, ranges, files, lost, source, marks, {"tags": "*"})
 

@@ -17,13 +17,13 @@ from rocketbroker.export.runs import (
     NOTHING_NEW,
 )
 from rocketbroker.export.verify import check_manifest
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 from tests.export.worlds import ONE, ZERO, Died, World
-from tests.ranges.messages import stored
+from tests.sources.messages import stored
 
 
 class RunTests(SynchronousTestCase):
-    """L{rocketbroker.export.runs.Run}."""
+    """L{rocketbroker.export.runs.ExportRuns}."""
 
     def setUp(self) -> None:
         """Two queues."""

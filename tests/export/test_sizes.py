@@ -5,9 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.sizes import PLACES, Sizes
-from rocketbroker.ranges.ranges import Queue, Range
-from tests.ranges.messages import stored
-from tests.ranges.origins import MemoryOrigin
+from rocketbroker.sources.ranges import Queue, Range
+from tests.sources.messages import stored
+from tests.sources.origins import MemoryOrigin
 
 QUEUE = Queue("T", "b", 0)
 

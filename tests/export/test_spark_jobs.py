@@ -13,9 +13,9 @@ from rocketbroker.export.plans import FileTask
 from rocketbroker.export.spark_jobs import frame_copier
 from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.files.disk import Disk
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue, Range
-from tests.ranges.origins import MemoryOrigin
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from tests.sources.origins import MemoryOrigin
 
 QUEUE = Queue("T", "b", 0)
 

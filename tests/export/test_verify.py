@@ -23,9 +23,9 @@ from rocketbroker.export.verify import (
     compare_ends,
     compare_with,
 )
-from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.sources.options import ReadOptions
 from tests.export.worlds import ONE, ZERO, World
-from tests.ranges.messages import stored
+from tests.sources.messages import stored
 
 OPTIONS = ReadOptions(name_server="n:1", topics=("T",))
 

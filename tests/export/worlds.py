@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from rocketbroker.export.copying import Report, copy
 from rocketbroker.export.plans import FileTask
 from rocketbroker.export.progress import Done, LineDisplay
-from rocketbroker.export.runs import Job, Run
+from rocketbroker.export.runs import ExportRuns, Job
 from rocketbroker.export.storage import DirectoryStorage, Storage
 from rocketbroker.files.disk import Disk
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import Origin
-from rocketbroker.ranges.ranges import Queue
-from tests.ranges.origins import MemoryOrigin
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue
+from rocketbroker.sources.source import Origin
+from tests.sources.origins import MemoryOrigin
 
 ZERO, ONE = Queue("T", "broker-a", 0), Queue("T", "broker-a", 1)
 
@@ -89,13 +89,13 @@ class World:
         """One run; its exit status."""
         return self.job(target, **words).run()
 
-    def job(self, target: int = 10**9, **words: Any) -> Run:
+    def job(self, target: int = 10**9, **words: Any) -> ExportRuns:
         """A run that has not begun."""
         place: dict[str, Any] = {} if "store" in words else {"name_server": "n:1"}
         if not words.keys() & {"topics", "pattern", "assigned"}:
             words["topics"] = ("T",)
         options = ReadOptions(**place, **words)
-        return Run(
+        return ExportRuns(
             self.storage,
             self.copying,
             LineDisplay(self.out, lambda: 0.0),

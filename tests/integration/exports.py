@@ -16,7 +16,7 @@ from tests.integration.spark_process import SparkProcess
 
 TOPIC = "exported"
 COUNT = 2000
-COMMAND = [sys.executable, "-m", "rocketbroker.app.command"]
+COMMAND = [sys.executable, "-m", "rocketbroker.cli.command"]
 
 
 def body(number: int) -> bytes:

@@ -344,7 +344,7 @@ class HandOver(CorpusClient):
     def store(self, verb: str) -> tuple[int, str, str]:
         """C{rocketbroker store} of the directory: status, output, errors."""
         done = subprocess.run(
-            [sys.executable, "-m", "rocketbroker.app.command", "store", verb]
+            [sys.executable, "-m", "rocketbroker.cli.command", "store", verb]
             + [str(self.cluster.store), "--output", "json"],
             capture_output=True,
             text=True,

@@ -62,7 +62,7 @@ class SparkProcess:
 
 def carry_out(words: list[str]) -> tuple[int, str]:
     """Run one command; its exit status and what it printed."""
-    from rocketbroker.app.command import main
+    from rocketbroker.cli.command import main
 
     commands: dict[str, Callable[[], object]] = {
         "python": lambda: runpy.run_path(words[1]),

@@ -24,7 +24,7 @@ from tests.integration.javacase import JavaCase, fresh
 from tests.integration.javaclient import JavaClient, Program
 from tests.integration.servers import STOP_SECONDS, ask, environment, free_base
 
-COMMAND = (sys.executable, "-m", "rocketbroker.app.command")
+COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
 
 #: The two ends of the cable between this host and the one that the test makes, of the
 #: addresses that are for documentation.

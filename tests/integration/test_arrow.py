@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.arrow import read
 from rocketbroker.blocking import connect
-from rocketbroker.ranges.patience import NoAnswer
 from rocketbroker.records.batches import encode_part
+from rocketbroker.sources.retry import NoAnswer
 from tests.integration.asker import BATCHES, Asker
 from tests.integration.servers import Cluster, environment
 

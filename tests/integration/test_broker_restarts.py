@@ -12,11 +12,11 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from rocketbroker.ranges.network import NetworkOrigin
-from rocketbroker.ranges.options import ReadOptions, parse_options
-from rocketbroker.ranges.patience import NoAnswer
-from rocketbroker.ranges.ranges import Queue, Range
-from rocketbroker.ranges.resolving import resolve
+from rocketbroker.sources.network import NetworkOrigin
+from rocketbroker.sources.options import ReadOptions, parse_options
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.resolving import resolve
+from rocketbroker.sources.retry import NoAnswer
 from tests.integration.servers import Cluster
 
 WHOLE = Range(Queue("T", "broker-a", 0), 0, 2000)

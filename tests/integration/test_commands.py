@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.integration.servers import environment
 
-COMMAND = (sys.executable, "-m", "rocketbroker.app.command")
+COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
 
 
 class CommandTests(SynchronousTestCase):

@@ -30,7 +30,7 @@ class ExampleTests(SynchronousTestCase):
         with open(self.log, "wb") as log:
             self.broker = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "rocketbroker.app.command", "standalone"),
+                    *(sys.executable, "-m", "rocketbroker.cli.command", "standalone"),
                     *("--temporary", "--namesrv-port", str(base)),
                     *(
                         "--port",

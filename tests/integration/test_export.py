@@ -147,7 +147,7 @@ class ImportTests(SynchronousTestCase):
 
     def test_command(self) -> None:
         """The command's help needs neither Twisted nor any extra."""
-        found = self.imported("import rocketbroker.app.command")
+        found = self.imported("import rocketbroker.cli.command")
         self.assertEqual(found & {"twisted", "pyspark", "pyarrow", "numpy"}, set())
 
     def test_source(self) -> None:

@@ -21,10 +21,17 @@ from rocketbroker.export.history import read_history
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.progress import LineDisplay
-from rocketbroker.export.runs import DATA_LOSS, DONE, FAILED, NOTHING_NEW, Job, Run
+from rocketbroker.export.runs import (
+    DATA_LOSS,
+    DONE,
+    FAILED,
+    NOTHING_NEW,
+    ExportRuns,
+    Job,
+)
 from rocketbroker.export.verify import check_manifest
-from rocketbroker.ranges.open_origins import open_origin
-from rocketbroker.ranges.options import ReadOptions
+from rocketbroker.sources.open_source import open_origin
+from rocketbroker.sources.options import ReadOptions
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.headers.admin import DeleteTopicRequestHeader
 from tests.export.worlds import Died, LocalCopying
@@ -66,7 +73,7 @@ class Case(SynchronousTestCase):
         copying = LocalCopying(origin)
         copying.die_after = 0 if die else None
         display = LineDisplay(self.out, lambda: 0.0)
-        return Run(
+        return ExportRuns(
             open_storage(str(root)), copying, display, lambda: 1, Job(options)
         ).run()
 

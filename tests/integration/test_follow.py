@@ -53,7 +53,7 @@ class FollowTests(SynchronousTestCase):
         with open(self.out, "wb") as out:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "rocketbroker.app.command", "export"),
+                    *(sys.executable, "-m", "rocketbroker.cli.command", "export"),
                     *("follow", TOPIC, "--namesrv", self.cluster.names, "--cores=2"),
                     *("--to", str(self.root), "--output", "jsonl", *words),
                 ],

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.integration.servers import environment
 from tests.store.stores import on_disk, put
 
-COMMAND = (sys.executable, "-m", "rocketbroker.app.command", "store")
+COMMAND = (sys.executable, "-m", "rocketbroker.cli.command", "store")
 
 
 class OutputTests(SynchronousTestCase):

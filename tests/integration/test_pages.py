@@ -21,7 +21,7 @@ from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.plans import FileTask, Plan, file_path, read_plan
 from rocketbroker.export.report.snippets import snippets
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.ranges import Range
 from scripts import walk_pages
 from tests.integration.s3server import running_s3
 from tests.integration.servers import ROOT, Cluster, environment
@@ -118,7 +118,7 @@ class PageTests(SynchronousTestCase):
         out = self.folder / "follow"
         with open(out, "wb") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "rocketbroker.app.command", *words[1:]]
+                [sys.executable, "-m", "rocketbroker.cli.command", *words[1:]]
                 + ["--output", "jsonl"],
                 stdout=file,
                 stderr=file,

@@ -41,7 +41,7 @@ class MissingExtras(SynchronousTestCase):
         for verb, missing in (("verify", "numpy"), ("report", "numpy")):
             program = (
                 f"import sys; sys.modules[{missing!r}] = None\n"
-                "from rocketbroker.app.command import main; main()"
+                "from rocketbroker.cli.command import main; main()"
             )
             done = subprocess.run(
                 [sys.executable, "-c", program, "export", verb, str(root)],

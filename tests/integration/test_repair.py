@@ -40,7 +40,7 @@ class RepairTests(SynchronousTestCase):
     ) -> list[dict[str, object]]:
         """Call C{rocketbroker store}; its rows."""
         done = subprocess.run(
-            [sys.executable, "-m", "rocketbroker.app.command", "store", verb]
+            [sys.executable, "-m", "rocketbroker.cli.command", "store", verb]
             + [str(store), *words, "--output", "jsonl"],
             capture_output=True,
             text=True,

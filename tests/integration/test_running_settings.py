@@ -86,7 +86,7 @@ class StoreTests(SynchronousTestCase):
     def start(self) -> subprocess.Popen[str]:
         """Start both servers and wait until they are ready."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "rocketbroker.app.command", *self.words],
+            [sys.executable, "-m", "rocketbroker.cli.command", *self.words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.blocking import connect
 from tests.integration.servers import environment
 
-COMMAND = (sys.executable, "-m", "rocketbroker.app.command")
+COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
 
 #: How long a process may take to end, or a slave to follow.
 SECONDS = 120

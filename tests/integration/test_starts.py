@@ -27,7 +27,7 @@ from tests.integration.servers import (
     workers_of,
 )
 
-COMMAND = (sys.executable, "-m", "rocketbroker.app.command")
+COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
 
 #: This machine for itself, whatever address the brokers register.
 HERE = "127.0.0.1"

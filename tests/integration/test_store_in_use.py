@@ -104,7 +104,7 @@ class InUseTests(SynchronousTestCase):
     def call(self, store: Path, *words: str) -> subprocess.CompletedProcess[str]:
         """Call C{rocketbroker store}."""
         return subprocess.run(
-            [sys.executable, "-m", "rocketbroker.app.command", "store", words[0]]
+            [sys.executable, "-m", "rocketbroker.cli.command", "store", words[0]]
             + [str(store), *words[1:]],
             capture_output=True,
             text=True,
@@ -245,7 +245,7 @@ class InUseTests(SynchronousTestCase):
             load.wait_for(3000)
             load.stop()
         for output in ("jsonl", "table"):
-            command = [sys.executable, "-m", "rocketbroker.app.command", "store"]
+            command = [sys.executable, "-m", "rocketbroker.cli.command", "store"]
             command += ["cat", str(cluster.store), TOPIC, "--output", output]
             with subprocess.Popen(
                 command,

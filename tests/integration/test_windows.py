@@ -25,12 +25,12 @@ for name in ("fork", "pread", "pwrite", "statvfs", "O_DIRECTORY", "O_CLOEXEC"):
 del socket.AF_UNIX
 
 import rocketbroker.blocking
-from rocketbroker.app.command import main
-from rocketbroker.admin import verbs
+from rocketbroker.cli.command import main
+from rocketbroker.cli.cluster import verbs
 
 for module in pkgutil.iter_modules(verbs.__path__):
     if module.name != "doctor_machine":
-        importlib.import_module(f"rocketbroker.admin.verbs.{module.name}")
+        importlib.import_module(f"rocketbroker.cli.cluster.verbs.{module.name}")
 found = []
 for line in json.loads(sys.argv[1]):
     sys.argv = ["rocketbroker", *line]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from click.testing import CliRunner
 
-from rocketbroker.app.command import command
+from rocketbroker.cli.command import command
 
 #: What differs from broker to broker and from moment to moment.
 VOLATILE: Final = frozenset(

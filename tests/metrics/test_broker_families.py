@@ -19,7 +19,7 @@ from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies
 from rocketbroker.records.batches import encode
 from rocketbroker.records.ids import UniqueKeys
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import PUT_OK
 from rocketbroker.store.message_store import Store
@@ -89,7 +89,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
         self.broker = Broker(context)
         self.broker.open()
         self.addCleanup(store.close)
-        limits = Limits.of_server(RemotingServerOptions())
+        limits = ConnectionLimits.of_server(RemotingServerOptions())
         self.group = ConnectionGroup(self.clock, self.broker.main, limits, turns)
         self.families = BrokerFamilies(
             self.broker, {"main": self.group}, self.wall_ms, at_once

@@ -7,7 +7,7 @@ import platform
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.codec.form import FORM
+from rocketbroker.codec.build import FORM
 from rocketbroker.files.own_version import own_version
 from rocketbroker.metrics.process_families import add_process, read_process
 from rocketbroker.metrics.samples import Samples

@@ -13,10 +13,10 @@ from rocketbroker.metrics.remoting_families import (
     response_name,
 )
 from rocketbroker.metrics.samples import Samples
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.remoting.counts import Counts, Longest
 from rocketbroker.remoting.periodic import PeriodicCall
-from rocketbroker.remoting.slices import Slices
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
 from rocketbroker.remoting.turns import TURN_END, Turns
 from tests.metrics.scraped import parsed
@@ -27,7 +27,7 @@ class PortTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A port without connections."""
-        limits = Limits.of_server(RemotingServerOptions())
+        limits = ConnectionLimits.of_server(RemotingServerOptions())
         self.group = ConnectionGroup(Clock(), ResponderTable(), limits, Turns())
 
     def values(self, latencies: bool = True) -> dict[str, float]:

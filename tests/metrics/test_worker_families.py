@@ -9,9 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.worker_families import add_workers
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hub import Hub
-from rocketbroker.workers.start import WorkerLoad, WorkerSettings
+from rocketbroker.workers.hello import WorkerLoad, WorkerSettings
 from rocketbroker.workers.workers import Workers
 from tests.metrics.scraped import parsed
 
@@ -35,7 +35,7 @@ class WorkerFamiliesTests(SynchronousTestCase):
         clock = cast(Any, MemoryReactorClock())
         hub = Hub(clock)
         self.addCleanup(hub.shut)
-        settings = WorkerSettings(Limits(), 1)
+        settings = WorkerSettings(ConnectionLimits(), 1)
         workers = Workers(clock, hub, settings, 2, cast(Any, None))
         workers.slots[1].restarts = 3
         workers.slots[1].before = WorkerLoad(

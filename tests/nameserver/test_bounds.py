@@ -17,7 +17,7 @@ from rocketbroker.routing.table import STEP_TOPICS
 from rocketbroker.wire.bodies.registration import STEP_BYTES
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import VERSION, Command
-from rocketbroker.wire.emitting import STEP_ITEMS
+from rocketbroker.wire.json_writer import STEP_ITEMS
 from tests.nameserver.case import (
     KV_PATH,
     NameServerTestCase,

@@ -18,7 +18,7 @@ from rocketbroker.errors import (
     RequestTimeout,
     SystemBusy,
 )
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.response_table import TooManyRequests
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
@@ -38,7 +38,7 @@ ECHO, LATER, BROKEN, BUSY, BIG, SILENT, LOST = range(105, 112)
 class ConnectionContract(Case):
     """The suite."""
 
-    def wire(self, table: ResponderTable, limits: Limits) -> Wire:
+    def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
         """A connection, and a peer that is the test."""
         raise AssertionError("each implementation says how")
 
@@ -54,7 +54,7 @@ class ConnectionContract(Case):
         table.register(BIG, self.big)
         table.register(SILENT, lambda connection, command: None)
         self.table = table
-        self.limits = Limits(
+        self.limits = ConnectionLimits(
             frame_bytes=1000_000,
             high_water=100_000,
             low_water=20_000,

@@ -9,7 +9,7 @@ import attrs
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command, response_to
@@ -32,13 +32,13 @@ def echo(connection: IConnection, command: Command) -> Answer:
 class ProxyContract(Case):
     """The suite."""
 
-    WIRE: Callable[[ResponderTable, Limits], Wire]
+    WIRE: Callable[[ResponderTable, ConnectionLimits], Wire]
 
     def begin(self) -> None:
         """A connection that is new."""
         table = ResponderTable()
         table.register(ECHO, echo)
-        self.w: Wire = self.WIRE(table, Limits())
+        self.w: Wire = self.WIRE(table, ConnectionLimits())
         self.addCleanup(self.w.end)
 
     def test_proxy(self) -> None:

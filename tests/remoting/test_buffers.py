@@ -21,7 +21,7 @@ from rocketbroker.remoting.buffers import (
     STALLED_SECONDS,
     TIGHT_RECEIVE_BYTES,
 )
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.interfaces import Answer, IConnection
@@ -54,7 +54,7 @@ class BufferCase(SynchronousTestCase):
         table.register_hot(PULL, self.pull)
         table.register(RequestCode.VIEW_MESSAGE_BY_ID, self.general)
         table.register(RequestCode.HEART_BEAT, self.general)
-        limits = Limits(idle_seconds=1e6)
+        limits = ConnectionLimits(idle_seconds=1e6)
         self.group = ConnectionGroup(self.clock, table, limits, self.hub.turns)
         self.peers: list[socket.socket] = []
         self.connections: list[HubConnection] = []
@@ -349,7 +349,7 @@ class FrameTests(BufferCase):
 
     def test_notIdle(self) -> None:
         """Who waits for memory is not closed for being idle."""
-        limits = Limits(idle_seconds=8 * FIRST_STALLED_SECONDS)
+        limits = ConnectionLimits(idle_seconds=8 * FIRST_STALLED_SECONDS)
         self.group.limits = limits
         self.group.left(self.connections[0])  # the timer of the old limit
         for connection in self.connections[1:]:
@@ -552,7 +552,7 @@ class AnswerTests(BufferCase):
 
     def congest(self) -> None:
         """A pull of connection 2 waits; then it is congested by an older answer."""
-        self.group.limits = Limits(idle_seconds=1e6, high_water=200_000)
+        self.group.limits = ConnectionLimits(idle_seconds=1e6, high_water=200_000)
         self.pull_all(3)
         self.connections[2].send(encode(Command(0, body=bytes(300_000))))
         self.step()

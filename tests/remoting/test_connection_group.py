@@ -14,7 +14,7 @@ from rocketbroker.remoting.connection_group import (
     LOW_WATER,
     MAX_FOREIGNERS,
     ConnectionGroup,
-    Limits,
+    ConnectionLimits,
 )
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
@@ -31,7 +31,7 @@ class ForeignerTests(SynchronousTestCase):
     def test_named(self) -> None:
         """They are closed, and the log names the first of each address."""
         for make in (HubWire, NetworkWire):
-            wire = make(ResponderTable(), Limits())
+            wire = make(ResponderTable(), ConnectionLimits())
             group, peer = wire.connection.group, wire.connection.peer
             with capturedLogs() as events:
                 wire.feed(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
@@ -49,7 +49,7 @@ class ForeignerTests(SynchronousTestCase):
     def test_again(self) -> None:
         """Another connection from the same address is closed without a line, unless
         its protocol is another."""
-        wire = HubWire(ResponderTable(), Limits())
+        wire = HubWire(ResponderTable(), ConnectionLimits())
         wire.feed(b"GET / HTTP/1.1\r\n\r\n")
         for data, lines in ((b"POST / HTTP/1.1\r\n", 0), (b"\x16\x03\x01\0", 1)):
             peer, connection = wire.another()
@@ -63,7 +63,7 @@ class ForeignerTests(SynchronousTestCase):
 
     def test_bounded(self) -> None:
         """Each is new once; beyond the bound all are forgotten."""
-        group = ConnectionGroup(Clock(), ResponderTable(), Limits(), Turns())
+        group = ConnectionGroup(Clock(), ResponderTable(), ConnectionLimits(), Turns())
         for number in range(MAX_FOREIGNERS):
             address = number.to_bytes(4, "big")
             self.assertTrue(group.is_new_foreigner(address, "a"))
@@ -77,10 +77,10 @@ class LimitsTests(SynchronousTestCase):
 
     def test_ofServer(self) -> None:
         """A server's; RocketMQ's 0 for water marks means ours."""
-        limits = Limits.of_server(RemotingServerOptions())
+        limits = ConnectionLimits.of_server(RemotingServerOptions())
         self.assertEqual((limits.high_water, limits.low_water), (HIGH_WATER, LOW_WATER))
         self.assertEqual((limits.requests, limits.idle_seconds), (4096, 120))
-        limits = Limits.of_server(
+        limits = ConnectionLimits.of_server(
             RemotingServerOptions(
                 write_buffer_high_water_mark=2000,
                 write_buffer_low_water_mark=1000,
@@ -94,7 +94,7 @@ class LimitsTests(SynchronousTestCase):
 
     def test_ofClient(self) -> None:
         """A client's."""
-        limits = Limits.of_client(RemotingClientOptions())
+        limits = ConnectionLimits.of_client(RemotingClientOptions())
         self.assertEqual((limits.requests, limits.idle_seconds), (65535, 120))
 
     def test_lowAboveHigh(self) -> None:
@@ -102,11 +102,11 @@ class LimitsTests(SynchronousTestCase):
         options = RemotingServerOptions(
             write_buffer_high_water_mark=1000, write_buffer_low_water_mark=2000
         )
-        self.assertEqual(Limits.of_server(options).low_water, 1000)
+        self.assertEqual(ConnectionLimits.of_server(options).low_water, 1000)
 
     def test_frameBytes(self) -> None:
         """No frame may be longer than the protocol's."""
-        self.assertRaises(ValueError, Limits, frame_bytes=MAX_BYTES + 1)
+        self.assertRaises(ValueError, ConnectionLimits, frame_bytes=MAX_BYTES + 1)
 
 
 def echo(connection: IConnection, command: Command) -> Answer:
@@ -145,8 +145,8 @@ class GarbageTests(SynchronousTestCase):
     @given(st.lists(st.binary(max_size=40), max_size=5))
     def test_anything(self, pieces: list[bytes]) -> None:
         """Any bytes, on both kinds of connection."""
-        self.feed(HubWire(table(), Limits()), pieces)
-        self.feed(NetworkWire(table(), Limits()), pieces)
+        self.feed(HubWire(table(), ConnectionLimits()), pieces)
+        self.feed(NetworkWire(table(), ConnectionLimits()), pieces)
 
     @examples()
     @given(
@@ -158,5 +158,5 @@ class GarbageTests(SynchronousTestCase):
         """A frame with one wrong byte, before a right one, cut somewhere."""
         data = FRAME[:at] + bytes([byte]) + FRAME[at + 1 :] + FRAME
         pieces = [data[:cut], data[cut:]]
-        self.feed(HubWire(table(), Limits()), pieces)
-        self.feed(NetworkWire(table(), Limits()), pieces)
+        self.feed(HubWire(table(), ConnectionLimits()), pieces)
+        self.feed(NetworkWire(table(), ConnectionLimits()), pieces)

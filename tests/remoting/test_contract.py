@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.table import ResponderTable
 from tests.remoting.contract import ConnectionContract
 from tests.remoting.wires import HubWire, NetworkWire, Wire
@@ -13,7 +13,7 @@ from tests.remoting.wires import HubWire, NetworkWire, Wire
 class HubConnectionTests(ConnectionContract, SynchronousTestCase):
     """A connection of the hub."""
 
-    def wire(self, table: ResponderTable, limits: Limits) -> Wire:
+    def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
         """Over a socket pair."""
         return HubWire(table, limits)
 
@@ -21,6 +21,6 @@ class HubConnectionTests(ConnectionContract, SynchronousTestCase):
 class StreamConnectionTests(ConnectionContract, SynchronousTestCase):
     """A connection on a Twisted transport."""
 
-    def wire(self, table: ResponderTable, limits: Limits) -> Wire:
+    def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
         """Over the memory network."""
         return NetworkWire(table, limits)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import (
     GATHER_FROM,
     GATHER_SECONDS,
@@ -37,7 +37,7 @@ class GatherTests(SynchronousTestCase):
         self.at_once = False
         table = ResponderTable()
         table.register(ASK, self.respond)
-        group = ConnectionGroup(self.clock, table, Limits(), self.hub.turns)
+        group = ConnectionGroup(self.clock, table, ConnectionLimits(), self.hub.turns)
         self.peers = []
         for _ in range(GATHER_FROM):
             ours, peer = socket.socketpair()

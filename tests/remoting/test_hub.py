@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 
 from rocketbroker.remoting.buffers import RECEIVE_BYTES
 from rocketbroker.remoting.command_channel import CommandChannel
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hubconnection import LARGE_FRAME
 from rocketbroker.remoting.interfaces import Answer, IConnection, ITurns
 from rocketbroker.remoting.table import ResponderTable
@@ -46,7 +46,7 @@ class HubTests(SynchronousTestCase):
         table.register(PULL, self.general)
         table.register(105, self.general)
         self.table = table
-        limits = Limits(high_water=500_000, low_water=100_000)
+        limits = ConnectionLimits(high_water=500_000, low_water=100_000)
         self.wire = HubWire(table, limits)
         self.hub = self.wire.hub
         self.group = self.wire.group
@@ -352,7 +352,7 @@ class HubTests(SynchronousTestCase):
         """An error of our own ends that connection only, and is logged."""
         # A group without limits stands for whatever we did not foresee.
         group = ConnectionGroup(
-            self.group.clock, self.table, Limits(), self.group.turns
+            self.group.clock, self.table, ConnectionLimits(), self.group.turns
         )
         ours, peer = socket.socketpair()
         connection = self.hub.adopt(ours, group, "127.0.0.1", 1)
@@ -421,7 +421,7 @@ class PartialTests(SynchronousTestCase):
 
             table.register(105, note)
             table.register(106, note)
-            wire = HubWire(table, Limits())
+            wire = HubWire(table, ConnectionLimits())
             self.addCleanup(wire.end)
             wire.feed(frames[:cut])
             self.assertEqual(seen, [1] if cut >= len(first) else [])

@@ -8,7 +8,7 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import CONNECTION_SECONDS, MAX_SECONDS, Hub
 from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.interfaces import Answer, IConnection
@@ -36,7 +36,9 @@ class LongTurnTests(SynchronousTestCase):
         table.register(DEAR, self.dear)
         table.register_hot(HOT, self.hot)
         table.register_hot(QUICK, self.hot, quick=True)
-        self.group = ConnectionGroup(self.clock, table, Limits(), self.hub.turns)
+        self.group = ConnectionGroup(
+            self.clock, table, ConnectionLimits(), self.hub.turns
+        )
 
     def dear(self, connection: IConnection, command: Command) -> Answer:
         """Note the opaque."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hubconnection import LARGE_BODY, MAX_PARTS, HubConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
@@ -23,7 +23,7 @@ class PartsTests(SynchronousTestCase):
     def setUp(self) -> None:
         """Bodies come from here."""
         self.wire = HubWire(
-            ResponderTable(), Limits(high_water=500_000, low_water=100_000)
+            ResponderTable(), ConnectionLimits(high_water=500_000, low_water=100_000)
         )
         self.addCleanup(self.wire.end)
         assert isinstance(self.wire.connection, HubConnection)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import LARGE_ANSWER_BYTES
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
@@ -23,7 +23,7 @@ class SendNowTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A peer that reads when it is told to."""
-        self.wire = HubWire(ResponderTable(), Limits())
+        self.wire = HubWire(ResponderTable(), ConnectionLimits())
         self.addCleanup(self.wire.end)
         assert isinstance(self.wire.connection, HubConnection)
         self.connection = self.wire.connection

@@ -13,7 +13,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
 from rocketbroker.remoting.command_channel import CommandChannel
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.table import ResponderTable
@@ -74,7 +74,7 @@ class Wire(ABC):
 class HubWire(Wire):
     """A connection of a hub; the peer is the other end of a socket pair."""
 
-    def __init__(self, table: ResponderTable, limits: Limits) -> None:
+    def __init__(self, table: ResponderTable, limits: ConnectionLimits) -> None:
         self.reactor = MemoryReactorClock()
         self.hub = Hub(cast(Any, self.reactor))
         self.group = ConnectionGroup(
@@ -205,7 +205,7 @@ class _Dial(ClientFactory):
 class NetworkWire(Wire):
     """A connection on a transport of the memory network."""
 
-    def __init__(self, table: ResponderTable, limits: Limits) -> None:
+    def __init__(self, table: ResponderTable, limits: ConnectionLimits) -> None:
         self.network = MemoryNetwork()
         self.group = ConnectionGroup(self.network, table, limits, Turns())
         protocol = RemotingProtocol(self.group)

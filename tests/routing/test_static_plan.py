@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import SystemFailure
 from rocketbroker.routing.static_plan import (
-    Plan,
+    StaticPlan,
     block_behind,
     finished,
     grown,
@@ -22,7 +22,7 @@ from rocketbroker.wire.bodies.topics import TopicConfig, TopicConfigAndQueueMapp
 NOW = 1_700_000_000_000
 
 
-def led(plan: Plan) -> dict[str, int]:
+def led(plan: StaticPlan) -> dict[str, int]:
     """How many queues each broker leads."""
     return dict(Counter(each.bname for each in leaders("T", plan.brokers).values()))
 
@@ -30,7 +30,7 @@ def led(plan: Plan) -> dict[str, int]:
 class PlanTests(SynchronousTestCase):
     """Plans for topic T on brokers a to d."""
 
-    def make(self, *names: str, count: int = 4) -> Plan:
+    def make(self, *names: str, count: int = 4) -> StaticPlan:
         """A topic that is made on these brokers."""
         return grown("T", {}, names, ["d"], count, NOW)
 

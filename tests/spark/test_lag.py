@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 from rocketbroker.spark.lag import (
     LagCollector,
     LagListener,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 from rocketbroker.spark.limits import shares, shares_of_bytes
 from tests.examples import examples
 

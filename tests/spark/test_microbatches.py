@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.origins import DataLoss
-from rocketbroker.ranges.ranges import Queue, Range
-from rocketbroker.spark.limits import Limits
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
+from rocketbroker.sources.source import DataLoss
+from rocketbroker.spark.limits import BatchLimits
 from rocketbroker.spark.microbatches import MicroBatches, least_partitions
 from rocketbroker.spark.watching import Watch
 from tests.examples import examples
-from tests.ranges.messages import START_MS, stored
-from tests.ranges.origins import MemoryOrigin
+from tests.sources.messages import START_MS, stored
+from tests.sources.origins import MemoryOrigin
 
 ZERO, ONE, NEW = (Queue("T", "b", number) for number in range(3))
 
-NONE = Limits()
+NONE = BatchLimits()
 
 
 class Stage:
@@ -49,7 +49,7 @@ class Stage:
         """The time."""
         return START_MS + 1000 + int(self.clock.seconds() * 1000)
 
-    def step(self, limits: Limits = NONE) -> dict[int, tuple[int, int]] | None:
+    def step(self, limits: BatchLimits = NONE) -> dict[int, tuple[int, int]] | None:
         """Run a micro-batch; its ranges by queue, None if there was none."""
         self.clock.advance(1)
         begin = self.offset
@@ -209,7 +209,7 @@ class BatchTests(SynchronousTestCase):
         """What comes after the start is not read; nothing waits; no minimum holds."""
         self.stage.batches.stop_at_present_ends()
         self.stage.origin.ends[ZERO] = 20
-        limits = Limits(max_offsets=7, min_offsets=100, max_delay_ms=10**9)
+        limits = BatchLimits(max_offsets=7, min_offsets=100, max_delay_ms=10**9)
         found = [self.stage.step(limits) for _ in range(3)]
         self.assertEqual(found, [{0: (0, 5), 1: (0, 2)}, {0: (5, 10), 1: (2, 3)}, None])
         before = self.stage.clock.seconds()
@@ -219,13 +219,13 @@ class BatchTests(SynchronousTestCase):
     def test_bytes(self) -> None:
         """A limit of bytes is one of messages, by the size of the next ones."""
         size = len(self.stage.origin.message(ZERO, 0))
-        found = self.stage.step(Limits(max_bytes=7 * size))
+        found = self.stage.step(BatchLimits(max_bytes=7 * size))
         self.assertEqual(found, {0: (0, 5), 1: (0, 1)})
 
     def test_minimum(self) -> None:
         """Few messages wait for others, but not for ever."""
         self.stage.step()
-        limits = Limits(min_offsets=5, max_delay_ms=10_000)
+        limits = BatchLimits(min_offsets=5, max_delay_ms=10_000)
         self.stage.origin.ends[ZERO] = 14
         self.assertIsNone(self.stage.step(limits))
         self.stage.origin.ends[ONE] = 4
@@ -258,7 +258,7 @@ class BatchTests(SynchronousTestCase):
 
     def test_lag(self) -> None:
         """Behind what was read, and what will be, in messages and since when."""
-        self.stage.step(Limits(max_offsets=4))
+        self.stage.step(BatchLimits(max_offsets=4))
         lags = self.stage.batches.lags
         self.assertEqual([lag.messages for lag in lags.read()], [10, 3])
         self.assertEqual([lag.messages for lag in lags.planned()], [7, 2])
@@ -311,9 +311,9 @@ class BatchTests(SynchronousTestCase):
             stage.origin.put(queue, stage.origin.ends.get(queue, 0) + more)
             if restarts:
                 stage.restart()
-            take(stage.step(Limits(max_offsets=limit)))
+            take(stage.step(BatchLimits(max_offsets=limit)))
         stage.clock.advance(60)
-        while take(stage.step(Limits(max_offsets=9))):
+        while take(stage.step(BatchLimits(max_offsets=9))):
             pass
         for queue, end in stage.origin.ends.items():
             self.assertEqual(read[queue.queue_id], [*range(end)])

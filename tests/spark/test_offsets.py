@@ -6,10 +6,10 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.arrow.fingerprints import Fingerprint
+from rocketbroker.arrow.message_identity import Fingerprint
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.origins import Hole
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
+from rocketbroker.sources.source import Hole
 from rocketbroker.spark.offsets import StreamOffset, read_offset
 
 ZERO, TEN = Queue("T", "b", 0), Queue("T", "b", 10)

@@ -25,7 +25,7 @@ except ImportError:
 from pyspark.sql.types import BinaryType, StructType
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.ranges.narrowing import Narrowing
+from rocketbroker.sources.narrowing import Narrowing
 from rocketbroker.spark.pushdown import SETTING, PushedFilters, configure
 from rocketbroker.spark.source import PushingReader, RocketMQDataSource
 

@@ -11,8 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 import pyspark_rocketmq
 from rocketbroker.arrow.columns import KAFKA, NATIVE, ddl
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue, Range
 from rocketbroker.spark.source import RocketMQDataSource, RocketMQReader
 from rocketbroker.spark.splits import log_lost
 

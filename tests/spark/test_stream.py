@@ -21,14 +21,14 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue
 from rocketbroker.spark.microbatches import MicroBatches
 from rocketbroker.spark.source import RocketMQDataSource
 from rocketbroker.spark.stream import Open, RocketMQStreamReader
 from rocketbroker.spark.watching import Watch
-from tests.ranges.messages import START_MS
-from tests.ranges.origins import MemoryOrigin
+from tests.sources.messages import START_MS
+from tests.sources.origins import MemoryOrigin
 
 QUEUE = Queue("T", "b", 0)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.ranges.options import ReadOptions
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.options import ReadOptions
+from rocketbroker.sources.ranges import Queue
 from rocketbroker.spark.watching import Watch
-from tests.ranges.origins import MemoryOrigin
+from tests.sources.origins import MemoryOrigin
 
 ZERO, ONE, OTHER = Queue("T", "a", 0), Queue("T", "a", 1), Queue("T", "b", 0)
 

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import StoreError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.files.obstacles import ASIDE
+from rocketbroker.files.misplaced_files import ASIDE
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.recovery.clean_shutdown import NAME

@@ -13,7 +13,7 @@ from rocketbroker.wire.fields import (
     read_text,
     read_texts,
 )
-from rocketbroker.wire.reading import ObjectKey
+from rocketbroker.wire.json_reader import ObjectKey
 
 
 class FieldsTests(SynchronousTestCase):

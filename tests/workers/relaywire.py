@@ -10,7 +10,7 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 
 from rocketbroker.remoting.command_channel import CommandChannel
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.workers.link import LinkStream, link_pair
@@ -31,7 +31,7 @@ class RelayWire(HubWire):
     @ivar told: what the owner has told the worker of itself.
     """
 
-    def __init__(self, table: ResponderTable, limits: Limits) -> None:
+    def __init__(self, table: ResponderTable, limits: ConnectionLimits) -> None:
         self.reactor = MemoryReactorClock()
         clock = cast(Any, self.reactor)
         self.hub = Hub(clock)

@@ -15,7 +15,7 @@ from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.files import MemoryDisk
@@ -26,7 +26,7 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode
 from rocketbroker.workers.approvals import Approvals
-from rocketbroker.workers.start import WorkerSettings
+from rocketbroker.workers.hello import WorkerSettings
 from rocketbroker.workers.worker import GRACE_SECONDS, Worker
 from rocketbroker.workers.workers import Workers
 from tests.broker.rig import HOST, SMALL, NoLookup, send_ext
@@ -126,13 +126,13 @@ class SendRig:
         self.broker.open()
         self.approvals.start()
         self.group = ConnectionGroup(
-            self.reactor, self.broker.main, Limits(), self.hub.turns
+            self.reactor, self.broker.main, ConnectionLimits(), self.hub.turns
         )
         self.processes: list[WorkerHere] = []
         self.workers = Workers(
             self.reactor,
             self.hub,
-            WorkerSettings(Limits(), 1 << 26),
+            WorkerSettings(ConnectionLimits(), 1 << 26),
             count,
             self._spawn,
             self.approvals,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.buffers import RECEIVE_BYTES
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
@@ -33,7 +33,7 @@ ECHO, SEND = 105, 310
 class RelayedConnectionTests(ConnectionContract, SynchronousTestCase):
     """The contract of all connections, through a worker."""
 
-    def wire(self, table: ResponderTable, limits: Limits) -> Wire:
+    def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
         """Client, worker and owner."""
         return RelayWire(table, limits)
 
@@ -54,7 +54,9 @@ class RelayTests(SynchronousTestCase):
         table = ResponderTable()
         table.register(ECHO, self.echo)
         table.register_hot(SEND, self.hot)
-        self.w = RelayWire(table, Limits(high_water=300_000, low_water=100_000))
+        self.w = RelayWire(
+            table, ConnectionLimits(high_water=300_000, low_water=100_000)
+        )
         self.addCleanup(self.w.end)
         self.w.step()
 

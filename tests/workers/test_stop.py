@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.server import GRACE_SECONDS, RemotingServer
 from rocketbroker.remoting.table import ResponderTable
@@ -20,7 +20,7 @@ from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode
-from rocketbroker.workers.start import WorkerSettings
+from rocketbroker.workers.hello import WorkerSettings
 from rocketbroker.workers.worker import Worker
 from rocketbroker.workers.workers import Workers
 from tests.workers.usage import NoUsage
@@ -62,7 +62,7 @@ class StopTests(SynchronousTestCase):
         self.hub = Hub(self.reactor)
         self.addCleanup(self.hub.shut)
         self.processes: list[WorkerHere] = []
-        settings = WorkerSettings(Limits(), 1 << 26)
+        settings = WorkerSettings(ConnectionLimits(), 1 << 26)
         self.workers = Workers(self.reactor, self.hub, settings, 1, self.spawn)
         self.workers.start()
         options = RemotingServerOptions()

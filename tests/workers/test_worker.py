@@ -10,20 +10,20 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.remoting.connection_group import Limits
+from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
-from rocketbroker.workers.link import LinkStream, link_pair
-from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
-from rocketbroker.workers.start import (
+from rocketbroker.workers.hello import (
     MIN_BUFFER_BYTES,
     WorkerLoad,
     WorkerSettings,
 )
+from rocketbroker.workers.link import LinkStream, link_pair
+from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
 from rocketbroker.workers.worker import GRACE_SECONDS, LOAD_SECONDS, Worker
 
-SETTINGS = WorkerSettings(Limits(high_water=77_777), 99 << 20)
+SETTINGS = WorkerSettings(ConnectionLimits(high_water=77_777), 99 << 20)
 
 
 class FakeUsage:
@@ -94,7 +94,7 @@ class WorkerTests(SynchronousTestCase):
 
     def test_share(self) -> None:
         """Workers share the owner's memory for buffers, down to a least."""
-        limits = Limits()
+        limits = ConnectionLimits()
         share = WorkerSettings.share
         self.assertEqual(share(limits, 128 << 20, 2).buffer_bytes, 64 << 20)
         self.assertEqual(share(limits, 128 << 20, 9).buffer_bytes, MIN_BUFFER_BYTES)

@@ -9,12 +9,12 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.remoting.connection_group import ConnectionGroup, Limits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.workers.hello import WorkerLoad, WorkerSettings
 from rocketbroker.workers.link import LinkStream
 from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
-from rocketbroker.workers.start import WorkerLoad, WorkerSettings
 from rocketbroker.workers.workers import (
     FIRST_DELAY_SECONDS,
     HOLD_SECONDS,
@@ -65,11 +65,11 @@ class WorkersTests(SynchronousTestCase):
         self.clock = MemoryReactorClock()
         self.hub = Hub(cast(Any, self.clock))
         self.group = ConnectionGroup(
-            cast(Any, self.clock), ResponderTable(), Limits(), self.hub.turns
+            cast(Any, self.clock), ResponderTable(), ConnectionLimits(), self.hub.turns
         )
         self.spawned: list[FakeProcess] = []
         self.fails = 0
-        self.settings = WorkerSettings(Limits(), 1 << 26)
+        self.settings = WorkerSettings(ConnectionLimits(), 1 << 26)
         self.workers = Workers(
             cast(Any, self.clock), self.hub, self.settings, 2, self.spawn
         )

@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.messages.escaped import Escaped, due_message
+from rocketbroker.broker.messages.forwarded_message import Escaped, due_message
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.services import ESCAPE_DELAYS, Services

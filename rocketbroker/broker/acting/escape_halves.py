@@ -25,7 +25,7 @@ from rocketbroker.broker.acting.escape_delays import Put
 from rocketbroker.broker.appends.own_appends import OwnAppends
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.messages.escaped import half_message
+from rocketbroker.broker.messages.forwarded_message import half_message
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.services import ESCAPE_HALVES, Services
 from rocketbroker.broker.transaction.check_back import GROUP, CheckBack, Found

@@ -15,7 +15,7 @@ from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.schedule.room import ScheduleRoom
-from rocketbroker.broker.timer.outlet import EscapeOutlet
+from rocketbroker.broker.timer.due_sink import EscapeOutlet
 from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.broker.transaction.room import TransactionRoom
 

@@ -36,7 +36,7 @@ from rocketbroker.remoting.addresses import packed_address
 from rocketbroker.replication.interfaces import IReplicaServer
 
 
-class Link(Protocol):
+class MasterLink(Protocol):
     """The part of L{rocketbroker.replication.interfaces.IMasterLink} that is used."""
 
     state: str
@@ -156,7 +156,7 @@ class SlaveWay:
         self,
         exchange: HAExchange,
         following: Following,
-        link: Link,
+        link: MasterLink,
         told: Callable[[HAInfo], object],
     ) -> None:
         """

@@ -19,7 +19,7 @@ from rocketbroker.broker.running_settings import RunningSettings
 from rocketbroker.config.effects import ignored
 from rocketbroker.config.properties import render
 from rocketbroker.files.settings_file import SettingsFile
-from rocketbroker.remoting.changes import MAX_SHOWN, differences
+from rocketbroker.remoting.audit_line import MAX_SHOWN, differences
 from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
 from rocketbroker.remoting.settings_change import SettingsChange
 from rocketbroker.wire.codes import RequestCode

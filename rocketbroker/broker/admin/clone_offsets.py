@@ -20,8 +20,8 @@ from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.errors import SubscriptionGroupNotExist
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
-from rocketbroker.remoting.slices import soon
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to

@@ -27,12 +27,12 @@ from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.errors import TopicNotExist
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
 )
-from rocketbroker.remoting.slices import soon
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode

@@ -35,9 +35,9 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records.names import MAX_QUEUES, group_problem
-from rocketbroker.remoting.changes import differences
+from rocketbroker.remoting.audit_line import differences
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command, response_to

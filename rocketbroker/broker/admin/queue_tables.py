@@ -14,8 +14,8 @@ from functools import partial
 from typing import Final, TypeVar, final
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import IConnection, ISlices
-from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.fastjson import Written, dumps
 
 P = TypeVar("P")

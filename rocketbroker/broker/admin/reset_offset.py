@@ -30,7 +30,7 @@ from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.room import MetadataRoom
-from rocketbroker.broker.pull.pull import Pulling
+from rocketbroker.broker.pull.pull import PullRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     InvalidParameter,
@@ -39,12 +39,12 @@ from rocketbroker.errors import (
     TopicNotExist,
     error_of_response,
 )
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
 )
-from rocketbroker.remoting.slices import soon
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -73,7 +73,7 @@ class ResetOffset:
         context: BrokerContext,
         metadata: MetadataRoom,
         consumers: ConsumerRegistry,
-        pulling: Pulling,
+        pulling: PullRequests,
         dispatch: Callable[[], None],
     ) -> None:
         """

@@ -22,7 +22,7 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import with_body
-from rocketbroker.broker.pull.pull import MAX_COLD, Pulling
+from rocketbroker.broker.pull.pull import MAX_COLD, PullRequests
 from rocketbroker.broker.running_settings import RunningSettings
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.records.malformed import Malformed
@@ -71,7 +71,7 @@ class RuntimeInfo:
         running: RunningSettings,
         statistics: BrokerStats,
         group_commit: GroupCommit,
-        pulling: Pulling,
+        pulling: PullRequests,
         ends: Callable[[], int],
         others: Sequence[Callable[[], Mapping[str, str]]],
     ) -> None:

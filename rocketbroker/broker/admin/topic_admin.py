@@ -46,9 +46,9 @@ from rocketbroker.errors import (
     TopicNotExist,
 )
 from rocketbroker.records.names import MAX_QUEUES, is_lmq, topic_problem
-from rocketbroker.remoting.changes import differences
+from rocketbroker.remoting.audit_line import differences
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
-from rocketbroker.remoting.slices import soon
 from rocketbroker.routing.static_topics import check
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.wire.bodies.mappings import (

@@ -32,7 +32,7 @@ from typing import Final, NamedTuple, final
 from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import SystemBusy
-from rocketbroker.remoting.overdue import PCBUSY, busy_remark
+from rocketbroker.remoting.request_expiry import PCBUSY, busy_remark
 from rocketbroker.store.interfaces import IStore
 
 #: How many bytes of messages may wait for the disk or for copies. A turn brings 64 KiB

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, final
 
-from rocketbroker.codec.drafts import answer
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.append import answer
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.errors import BrokerError
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import PUT_OK, Draft, IQueue

@@ -15,7 +15,7 @@ from rocketbroker.broker.clients.members import Member, MemberLog
 from rocketbroker.broker.clients.subscription_digest import digest_of
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
-from rocketbroker.wire.emitting import Written, dumps, quoted
+from rocketbroker.wire.json_writer import Written, dumps, quoted
 
 #: The message model whose members each have all queues, without rebalancing.
 BROADCASTING: Final = "BROADCASTING"

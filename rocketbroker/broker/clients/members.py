@@ -10,8 +10,8 @@ from typing import final
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import IConnection, ISlices
-from rocketbroker.remoting.slices import only_stopped
 
 
 @final

@@ -17,7 +17,6 @@ import attrs
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.allocation.strategies import allocate, allocate_shared
 from rocketbroker.broker.clients.consumers import BROADCASTING, ConsumerRegistry
 from rocketbroker.broker.json_bodies import bounded, with_body
 from rocketbroker.broker.metadata.groups import GroupTable
@@ -37,6 +36,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.names import is_lmq, is_retry_topic
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.routing.allocation import allocate, allocate_shared
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.bodies.routes import QueueData
 from rocketbroker.wire.codes import RequestCode

@@ -36,8 +36,8 @@ from rocketbroker.broker.json_bodies import (
 from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import InvalidParameter
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable, ISlices
-from rocketbroker.remoting.slices import soon
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to

@@ -4,8 +4,8 @@
 An expression is compiled when a request first needs it, which may never be: a heartbeat
 brings hundreds, and each start finds those of all groups in a file. Nearly all are
 short, and are compiled at once. A longer one takes up to a fifth of a second: it is
-compiled in slices (L{rocketbroker.remoting.slices}), beside the requests of others,
-while its own request waits.
+compiled in slices (L{rocketbroker.remoting.cooperative_tasks}), beside the requests of
+others, while its own request waits.
 
 What needs an expression asks with L{SqlCompiler.find}. That raises L{NotCompiled} if
 somebody has to wait, which L{SqlCompiler.waiting} does for all requests of a responder.

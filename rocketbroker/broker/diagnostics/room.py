@@ -15,8 +15,8 @@ from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import DIAGNOSIS, Services
+from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import IResponderTable, ISlices
-from rocketbroker.remoting.slices import only_stopped
 
 
 @final

@@ -28,7 +28,7 @@ from struct import Struct
 from typing import Final
 
 from rocketbroker.codec.batches import split as split_natively
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records.hashing import tag_code
 

@@ -32,8 +32,8 @@ from rocketbroker.broker.metadata.offset_texts import (
 from rocketbroker.broker.metadata.topics import loaded_version
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import IConnection, ISlices
-from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.wire.bodies.topics import DataVersion
 
 #: The offset of a queue for which nothing was committed.

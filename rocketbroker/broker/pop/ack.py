@@ -53,13 +53,13 @@ from rocketbroker.records.receipt_handle import (
     RETRY_V2,
     ReceiptHandle,
 )
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
     ISlices,
 )
-from rocketbroker.remoting.slices import soon
 from rocketbroker.store.append_lock import LOCK_BUSY
 from rocketbroker.store.interfaces import OS_PAGE_CACHE_BUSY, Draft, IQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode

@@ -7,7 +7,7 @@ there are no check points: one record for each queue of a group says what is out
 the committed offset stays at the first message that is not acknowledged.
 
 Records are kept in C{consumerOrderInfo.json}, which
-L{rocketbroker.wire.bodies.given_in_order} describes.
+L{rocketbroker.wire.bodies.consumer_order_info} describes.
 
 C{docs/facts/transaction-timer-pop.md} C10; C{docs/facts/broker.md} 20.6, 26.2.
 """
@@ -21,7 +21,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.pop.progress import Place
-from rocketbroker.wire.bodies.given_in_order import MAX_OFFSETS, Given, read_table
+from rocketbroker.wire.bodies.consumer_order_info import MAX_OFFSETS, Given, read_table
 
 #: A record that was not used for so long goes.
 MAX_UNUSED_MS: Final = 24 * 3_600_000

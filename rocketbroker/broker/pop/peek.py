@@ -24,13 +24,13 @@ from rocketbroker.broker.pop.pop_request import MAX_BYTES, Source
 from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.errors import InvalidParameter
 from rocketbroker.records.names import is_retry_topic
+from rocketbroker.remoting.cooperative_tasks import soon
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
     ISlices,
 )
-from rocketbroker.remoting.slices import soon
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.reads import FOUND, NO_MESSAGE_IN_QUEUE
 from rocketbroker.wire.codes import RequestCode, ResponseCode

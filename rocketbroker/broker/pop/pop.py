@@ -30,6 +30,7 @@ from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
+from rocketbroker.broker.pop.pop_collect import Taking
 from rocketbroker.broker.pop.pop_polling import (
     LEAST_SECONDS,
     Held,
@@ -39,18 +40,17 @@ from rocketbroker.broker.pop.pop_polling import (
 from rocketbroker.broker.pop.pop_request import MAX_BYTES, Pop, Source, first_offset
 from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.progress import Line, Place
-from rocketbroker.broker.pop.taking import Taking
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, SystemFailure
 from rocketbroker.records.names import is_retry_topic
 from rocketbroker.records.receipt_handle import ORDERED
+from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import (
     Answer,
     IConnection,
     IResponderTable,
     ISlices,
 )
-from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.reads import (
     OFFSET_FOUND_NULL,

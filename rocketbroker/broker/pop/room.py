@@ -36,13 +36,13 @@ from rocketbroker.broker.pop.order_info import OrderInfo
 from rocketbroker.broker.pop.peek import Peeking
 from rocketbroker.broker.pop.pop import Popping
 from rocketbroker.broker.pop.pop_checks import NO_KEY_VALUE_STORE, PopChecks
+from rocketbroker.broker.pop.pop_collect import Taking
 from rocketbroker.broker.pop.pop_polling import PopPolling
 from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
 from rocketbroker.broker.pop.revive import Reviving
 from rocketbroker.broker.pop.revive_log import ReviveLog, WheelTimer
-from rocketbroker.broker.pop.taking import Taking
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.room import Room

@@ -40,7 +40,7 @@ MAX_CLIENT_ID: Final = 255
 
 
 @final
-class Place:
+class ClientOffsets:
     """Where one client is in one topic.
 
     @ivar offsets: by queue; they never go back.
@@ -85,7 +85,7 @@ class BroadcastOffsets:
         self._offsets = offsets
         self._seconds = seconds
         self._take(options)
-        self._places: dict[tuple[str, str], dict[str, Place]] = {}
+        self._places: dict[tuple[str, str], dict[str, ClientOffsets]] = {}
         self._count = 0
         offsets.watch(self)
 
@@ -161,7 +161,7 @@ class BroadcastOffsets:
             if self._count >= self._most or len(name) > MAX_CLIENT_ID:
                 self._refuse()
                 return
-            place = self._places.setdefault(key, {})[name] = Place()
+            place = self._places.setdefault(key, {})[name] = ClientOffsets()
             self._count += 1
         place.from_proxy = from_proxy
         place.seen = self._seconds()

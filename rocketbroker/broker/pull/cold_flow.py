@@ -31,7 +31,7 @@ from rocketbroker.broker.pull.pull_checks import ACTIVELY
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.properties import parse
 from rocketbroker.errors import InvalidParameter, SystemFailure
-from rocketbroker.remoting.changes import differences
+from rocketbroker.remoting.audit_line import differences
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to

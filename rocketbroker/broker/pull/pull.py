@@ -71,7 +71,7 @@ NEVER: Final = (1 << 63) - 1
 
 
 @final
-class Pulling:
+class PullRequests:
     """Answers pulls.
 
     @ivar hot_pulls: how many requests went the hot way.

@@ -14,7 +14,7 @@ from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.cold_flow import ColdFlow
 from rocketbroker.broker.pull.denied_pulls import DeniedPulls
 from rocketbroker.broker.pull.long_polling import LongPolling
-from rocketbroker.broker.pull.pull import Pulling
+from rocketbroker.broker.pull.pull import PullRequests
 from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.pull.slow_groups import SlowGroups
 from rocketbroker.broker.room import Room
@@ -63,7 +63,7 @@ class PullRoom(Room):
         self.cold_flow = ColdFlow(
             settings, consumers, seconds, context.wall_ms, running.change
         )
-        self.pulling = Pulling(
+        self.pulling = PullRequests(
             context,
             self.checks,
             offsets,

@@ -27,8 +27,8 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import ISlices
-from rocketbroker.remoting.slices import only_stopped
 from rocketbroker.store.interfaces import IQueue, IStore
 
 #: So many groups and topics are looked at in one step.
@@ -38,7 +38,7 @@ KEYS_A_STEP: Final = 64
 BATCH_SIZE: Final = 16
 
 
-class Place(NamedTuple):
+class GroupOffset(NamedTuple):
     """Where a group goes on in a queue."""
 
     group: str
@@ -90,7 +90,7 @@ class SlowGroups:
         if not self._is_on:
             self._seen = {}
             return
-        places: list[Place] = []
+        places: list[GroupOffset] = []
         await self._slices.run(self, self._moved(places))
         for start in range(0, len(places), BATCH_SIZE):
             batch = places[start : start + BATCH_SIZE]
@@ -99,7 +99,7 @@ class SlowGroups:
                 if behind > self._threshold:
                     self._disable(place, behind)
 
-    def _moved(self, places: list[Place]) -> Iterator[None]:
+    def _moved(self, places: list[GroupOffset]) -> Iterator[None]:
         """Find the places of the groups that have pulled since the last look."""
         seen, self._seen = self._seen, {}
         for at, (key, queues) in enumerate(self._offsets.pulled(), 1):
@@ -115,13 +115,15 @@ class SlowGroups:
                     continue
                 queue = self._store.queue(topic, queue_id)
                 if offset < queue.max_offset:
-                    places.append(Place(group, queue, max(offset, queue.min_offset)))
+                    places.append(
+                        GroupOffset(group, queue, max(offset, queue.min_offset))
+                    )
 
     def _may_consume(self, group: str) -> bool:
         config = self._groups.config(group)
         return config is not None and config.consume_enable
 
-    def _distances(self, places: list[Place]) -> list[int]:
+    def _distances(self, places: list[GroupOffset]) -> list[int]:
         """I{Blocking.} How many bytes of the log are behind each place."""
         store = self._store
         found = []
@@ -130,7 +132,7 @@ class SlowGroups:
             found.append(store.published_position - entries[0][0] if entries else 0)
         return found
 
-    def _disable(self, place: Place, behind: int) -> None:
+    def _disable(self, place: GroupOffset, behind: int) -> None:
         if not (self._may_consume(place.group) and self._groups.disable(place.group)):
             return
         self.disabled += 1

@@ -22,7 +22,7 @@ from typing import Final, final
 from twisted.logger import Logger
 
 from rocketbroker.broker.context import Caller
-from rocketbroker.broker.messages.escaped import Escaped
+from rocketbroker.broker.messages.forwarded_message import Escaped
 from rocketbroker.broker.metadata.topics import WRITE
 from rocketbroker.broker.registration.member_group import MASTER_ID
 from rocketbroker.broker.registration.name_server_api import successful

@@ -12,7 +12,7 @@ from rocketbroker.broker.appends.send_answers import (
     stored_start,
 )
 from rocketbroker.codec.batches import ids_of
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.wire.hot import SEND_ANSWER, SEND_ANSWER_WITHOUT_ID, frame_of

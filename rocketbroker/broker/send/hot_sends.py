@@ -30,7 +30,7 @@ from rocketbroker.broker.send.send_checks import (
     region_of,
     wants_wait,
 )
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.codec.sends import SendReader
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import MessageIllegal
@@ -96,7 +96,7 @@ class Drafts(Protocol):
         """Tell the sender of a draft that was not stored why."""
 
 
-class Source(Protocol):
+class ApprovedQueues(Protocol):
     """Where the approved queues are from."""
 
     @property
@@ -118,7 +118,7 @@ class HotSends:
     def __init__(
         self,
         batcher: Drafts,
-        source: Source,
+        source: ApprovedQueues,
         renew: Callable[[], object],
         counter: Callable[[str, int, str], QueueSends],
         check_batch: Callable[[bytes], object],

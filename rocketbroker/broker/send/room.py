@@ -13,7 +13,7 @@ from rocketbroker.broker.room import Room
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.reply import Replies
-from rocketbroker.broker.send.send import Sending
+from rocketbroker.broker.send.send import SendRequests
 from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -44,7 +44,7 @@ class SendRoom(Room):
         dead_letters = self.dead_letters = DeadLetters(
             metadata.topics, metadata.groups, is_locked
         )
-        self.sending = Sending(
+        self.sending = SendRequests(
             context,
             metadata,
             appends,

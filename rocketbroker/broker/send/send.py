@@ -83,7 +83,7 @@ class SentElsewhere(Counted, Protocol):
 
 
 @final
-class Sending:
+class SendRequests:
     """Answers sends.
 
     @ivar hot: the hot way.

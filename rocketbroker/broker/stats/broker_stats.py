@@ -29,7 +29,7 @@ MINUTE_SECONDS: Final = 60
 
 
 class ReadCounters(Protocol):
-    """The counters of L{rocketbroker.broker.pull.pull.Pulling}."""
+    """The counters of L{rocketbroker.broker.pull.pull.PullRequests}."""
 
     missed: int
     longest_read_ms: float

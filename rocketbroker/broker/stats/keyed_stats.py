@@ -75,7 +75,7 @@ class PullCounter(Protocol):
 
 
 class SendCounters(Protocol):
-    """The counters of L{rocketbroker.broker.send.send.Sending}."""
+    """The counters of L{rocketbroker.broker.send.send.SendRequests}."""
 
     forgotten_messages: int
 

@@ -24,7 +24,7 @@ from rocketbroker.wire.codes import RequestCode
 SLOW_MS: Final = 100
 
 
-class Waiting(NamedTuple):
+class WaitingCount(NamedTuple):
     """Requests of one kind that wait.
 
     @ivar name: as RocketMQ names their queue: C{"Send"}.
@@ -54,12 +54,12 @@ class Family(Protocol):
         """For how many ms the first has waited."""
 
 
-def of_families(families: Iterable[Family]) -> Iterator[Waiting]:
+def of_families(families: Iterable[Family]) -> Iterator[WaitingCount]:
     """The families of requests that have a name."""
     for family in families:
         name = FAMILIES.get(family.code)
         if name is not None:
-            yield Waiting(name, family.size, family.waiting_ms)
+            yield WaitingCount(name, family.size, family.waiting_ms)
 
 
 @final
@@ -68,7 +68,7 @@ class Watermarks:
 
     _log = Logger()
 
-    def __init__(self, store: IStore, waiting: Sequence[Waiting]) -> None:
+    def __init__(self, store: IStore, waiting: Sequence[WaitingCount]) -> None:
         self._store = store
         self._waiting = waiting
 

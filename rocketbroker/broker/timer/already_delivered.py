@@ -12,7 +12,7 @@ come twice, as with RocketMQ.
 
 from __future__ import annotations
 
-from rocketbroker.broker.timer.outlet import Due
+from rocketbroker.broker.timer.due_sink import Due
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.records.properties import find
 from rocketbroker.store.interfaces import IStore

@@ -19,7 +19,7 @@ from collections import deque
 from typing import Final, final
 
 from rocketbroker.broker.messages.timer_messages import key_of
-from rocketbroker.broker.timer.outlet import Due
+from rocketbroker.broker.timer.due_sink import Due
 from rocketbroker.broker.timer.timer_records import TimerRecords
 from rocketbroker.records.properties import find
 from rocketbroker.store.interfaces import IStore

@@ -19,7 +19,7 @@ from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
-from rocketbroker.broker.timer.pauses import Pauses
+from rocketbroker.broker.timer.step_runner import Pauses
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.wheel_clock import WheelClock
 from rocketbroker.config.store import StoreOptions

@@ -20,7 +20,7 @@ from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.timer_checkpoint import TimerCheckpoint
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.timer.outlet import StoreOutlet
+from rocketbroker.broker.timer.due_sink import StoreOutlet
 from rocketbroker.broker.timer.recall import Recall
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.timer_service import TimerService

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.messages.timer_messages import NEVER
 from rocketbroker.broker.metadata.counts_file import CountsFile, Row
-from rocketbroker.broker.timer.outlet import Due
+from rocketbroker.broker.timer.due_sink import Due
 from rocketbroker.records.properties import find
 from rocketbroker.store.timerwheel.units import topic_hash
 from rocketbroker.wire.bodies.topics import DataVersion

@@ -37,16 +37,16 @@ from rocketbroker.broker.services import (
 )
 from rocketbroker.broker.stats.rates import Rates
 from rocketbroker.broker.timer.already_delivered import already_delivered
-from rocketbroker.broker.timer.delivering import Delivering
-from rocketbroker.broker.timer.entering import Entering
-from rocketbroker.broker.timer.outlet import Outlet, StoreOutlet
-from rocketbroker.broker.timer.pauses import Pauses
+from rocketbroker.broker.timer.due_sink import DueSink, StoreOutlet
 from rocketbroker.broker.timer.recount import Recount
+from rocketbroker.broker.timer.step_runner import Pauses
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.wheel_clock import State, WheelClock
+from rocketbroker.broker.timer.wheel_deliver import WheelDeliver
+from rocketbroker.broker.timer.wheel_enqueue import WheelEnqueue
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import StoreError
-from rocketbroker.files.reasons import reason
+from rocketbroker.files.os_errors import reason
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.retention.cleaner import local_hour
@@ -101,10 +101,10 @@ class TimerService:
         self.flush_failures = 0
         self.clock = WheelClock(timers, store, wall_ms)
         self._pauses = Pauses(clock, context.in_thread)
-        self.entering = Entering(
+        self.entering = WheelEnqueue(
             context, self.clock, counts, outlet, self._pauses, self._limit
         )
-        self.delivering = Delivering(
+        self.delivering = WheelDeliver(
             context, self.clock, counts, self._pauses, self.entering.may_deliver
         )
         self.recount = Recount(
@@ -188,7 +188,7 @@ class TimerService:
         begin(FLUSH_TIMERS, self._look)
         begin(COUNT_TIMERS, self.recount.look)
 
-    def escape_by(self, outlet: Outlet) -> None:
+    def escape_by(self, outlet: DueSink) -> None:
         """Whenever this broker acts for a master, bring what is due to an outlet."""
         if self.is_on:
             escape = partial(self.delivering.look, outlet, ESCAPE_TIMERS)

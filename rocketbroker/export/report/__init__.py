@@ -3,10 +3,10 @@
 
 The modules:
 
-  - L{figures<rocketbroker.export.report.figures>}: what the page shows, as numbers.
-  - L{charts<rocketbroker.export.report.charts>}: drawings.
-  - L{markup<rocketbroker.export.report.markup>}: tables and sections.
-  - L{snippets<rocketbroker.export.report.snippets>}: programs that read an export.
-  - L{style<rocketbroker.export.report.style>}: the style sheet.
-  - L{page<rocketbroker.export.report.page>}: all of it together.
+  - L{figures}: what the page shows, as numbers.
+  - L{charts}: drawings.
+  - L{markup}: tables and sections.
+  - L{snippets}: programs that read an export.
+  - L{style}: the style sheet.
+  - L{page}: all of it together.
 """

@@ -25,7 +25,7 @@ from rocketbroker.export.history import (
 )
 from rocketbroker.export.lags import Lag
 from rocketbroker.export.plans import HOUR_MS
-from rocketbroker.ranges.ranges import Queue
+from rocketbroker.sources.ranges import Queue
 
 #: No chart has more bars.
 MAX_BARS: Final = 120

@@ -17,7 +17,7 @@ from typing import Final, final
 
 from rocketbroker.files.blocks import BLOCK, pieces
 from rocketbroker.files.interfaces import IFile
-from rocketbroker.files.reasons import located, reason
+from rocketbroker.files.os_errors import located, reason
 
 #: So many blocks that cannot be read are passed over: 4 MiB. With more of them, the
 #: disk is taken for bad.

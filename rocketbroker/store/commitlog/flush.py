@@ -28,7 +28,7 @@ from rocketbroker.store.shared_positions import (
 
 
 @final
-class Flushing:
+class LogFlush:
     """Moves the flushed position.
 
     @ivar lock: held while it moves.

@@ -36,7 +36,7 @@ from typing import Final
 
 from rocketbroker.errors import StoreError
 from rocketbroker.files.interfaces import IFile, IFiles
-from rocketbroker.files.obstacles import clear_for_file, is_no_file
+from rocketbroker.files.misplaced_files import clear_for_file, is_no_file
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.commitlog.encoder import FILLER
 from rocketbroker.store.commitlog.segment import Segment

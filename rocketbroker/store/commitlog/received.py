@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, final
 
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.codec.received import ReceivedRun, tail_of, take_ordinary
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY

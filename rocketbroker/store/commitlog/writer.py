@@ -23,9 +23,9 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Final, final
 
-from rocketbroker.codec.drafts import encode as encode_natively
-from rocketbroker.codec.drafts import reserve
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.append import encode as encode_natively
+from rocketbroker.codec.append import reserve
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.files.blocks import is_bad
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.store.append_lock import MAX_WAIT_SECONDS, AppendLock
@@ -105,7 +105,7 @@ def _by_queue_with_crc(drafts: Sequence[Draft]) -> Sequence[Draft]:
 
 
 @final
-class Run:
+class SegmentRun:
     """Drafts that stand one after the other in one segment.
 
     @ivar filler: how many bytes behind them are a filler, 0 for none.
@@ -234,7 +234,7 @@ class CommitLog:
         finally:
             self.append_lock.release()
 
-    def _reserve(self, drafts: Sequence[Draft]) -> list[Run]:
+    def _reserve(self, drafts: Sequence[Draft]) -> list[SegmentRun]:
         """Give each draft its place in the log and its queue offset, or a status."""
         view = self._positions.view
         position: int = view[PUBLISHED]
@@ -243,7 +243,7 @@ class CommitLog:
             self._fail(drafts, self._no_segment())
             return []
         limit = segment.end - FILLER_BYTES
-        run = Run(segment, position)
+        run = SegmentRun(segment, position)
         runs = [run]
         max_body, max_record = self._max_body, self._max_record
         view[APPENDING] = self._mark
@@ -284,7 +284,7 @@ class CommitLog:
                 run.filler = segment.start - position
                 position = segment.start
                 limit = segment.end - FILLER_BYTES
-                run = Run(segment, position)
+                run = SegmentRun(segment, position)
                 runs.append(run)
             draft.position = position
             if count != 1 or draft.parts is not None:
@@ -331,7 +331,7 @@ class CommitLog:
         full = self._flags.has(DISK_FULL)
         return SERVICE_NOT_AVAILABLE if full else CREATE_MAPPED_FILE_FAILED
 
-    def _fill(self, runs: list[Run], store_ms: int) -> None:
+    def _fill(self, runs: list[SegmentRun], store_ms: int) -> None:
         """Encode and write the reserved records."""
         for run in runs:
             start = run.segment.start
@@ -354,7 +354,7 @@ class CommitLog:
                     return content
         return b"".join(self._encode(drafts, store_ms, self._store_host))
 
-    def _publish(self, runs: list[Run], store_ms: int) -> None:
+    def _publish(self, runs: list[SegmentRun], store_ms: int) -> None:
         """Publish the written records: from now on they exist."""
         drafts = runs[0].drafts
         if len(runs) > 1:
@@ -382,7 +382,7 @@ class CommitLog:
         if len(self.hints) < MAX_HINTS and hint.end - view[DISPATCHED] <= MAX_HINTED:
             self.hints.append(hint)
 
-    def _undo(self, runs: list[Run], status: int) -> None:
+    def _undo(self, runs: list[SegmentRun], status: int) -> None:
         """Undo the reservation, and mark the drafts."""
         view = self._positions.view
         for run in reversed(runs):
@@ -414,7 +414,7 @@ class CommitLog:
             if is_bad(segment.file, 1, published - segment.start):
                 view[PUBLISHED] = segment.end
 
-    def _append_singly(self, runs: list[Run], store_ms: int) -> None:
+    def _append_singly(self, runs: list[SegmentRun], store_ms: int) -> None:
         """Append again one by one, as one of them cannot be encoded."""
         for draft in [draft for run in runs for draft in run.drafts]:
             self.append_failures -= 1
@@ -481,7 +481,7 @@ def _place_parts(draft: Draft, position: int) -> None:
     draft.positions = list(accumulate(sizes[:-1], initial=position))
 
 
-def _chunks(run: Run) -> list[list[Draft]]:
+def _chunks(run: SegmentRun) -> list[list[Draft]]:
     """The drafts of a run, so many together as are written at once."""
     drafts = run.drafts
     if not drafts:

@@ -15,7 +15,7 @@ from typing import Final, final
 
 from rocketbroker.files.blocks import BLOCK, UNREADABLE, is_bad
 from rocketbroker.files.interfaces import IFile
-from rocketbroker.files.obstacles import clear_for_file, clear_for_folder
+from rocketbroker.files.misplaced_files import clear_for_file, clear_for_folder
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.consumequeue.deferred_writes import (
     DeferredWrites,

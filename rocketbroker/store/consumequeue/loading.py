@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import StoreError
-from rocketbroker.files.obstacles import ASIDE, clear_for_file, is_no_file
+from rocketbroker.files.misplaced_files import ASIDE, clear_for_file, is_no_file
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import SIZE
 from rocketbroker.store.consumequeue.files import QueueFile, QueueFiles

@@ -16,7 +16,7 @@ from typing import Final, final
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import FOLDER as FOLDER_LENGTH
-from rocketbroker.files.obstacles import ASIDE, clear_for_folder
+from rocketbroker.files.misplaced_files import ASIDE, clear_for_folder
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.names import is_lmq

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, final
 
-from rocketbroker.codec.drafts import enter
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.append import enter
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY, FILLED_SIZE, SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC_BYTES

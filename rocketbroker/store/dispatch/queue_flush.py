@@ -19,7 +19,7 @@ from threading import Lock
 from typing import final
 
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
-from rocketbroker.store.commitlog.flush import Flushing
+from rocketbroker.store.commitlog.flush import LogFlush
 from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
@@ -27,7 +27,7 @@ from rocketbroker.store.shared_positions import DISPATCHED, FLUSHED, SharedPosit
 
 
 @final
-class QueueFlushing:
+class QueueFlush:
     """Flushes queues and full files of the index, and writes the checkpoint.
 
     @ivar lock: held by whoever does.
@@ -37,7 +37,7 @@ class QueueFlushing:
         self,
         positions: SharedPositions,
         log: CommitLog,
-        flushing: Flushing,
+        flushing: LogFlush,
         table: QueueTable,
         dispatcher: Dispatcher,
         flush_index: Callable[[], tuple[int, int]],

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice, repeat
 from typing import final
 
-from rocketbroker.codec.drafts import columns
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.append import columns
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.received import Received
 from rocketbroker.store.commitlog.writer import Hint
@@ -21,7 +21,7 @@ from rocketbroker.store.interfaces import Draft, Placed
 
 
 @final
-class Rows:
+class KeyColumns:
     """Messages whose keys are to be entered, as columns.
 
     @ivar prefixes: the unsigned hash of each topic and C{#}.

@@ -45,12 +45,12 @@ from itertools import chain
 from operator import ge
 from typing import Final, final
 
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.codec.keys import enter
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.files.reasons import located, reason
+from rocketbroker.files.os_errors import located, reason
 from rocketbroker.store.index.keys import Keys, seconds_between
 
 #: The directory of the files in that of the store.

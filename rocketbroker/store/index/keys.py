@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final, final
 
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.codec.keys import hashes_of
 from rocketbroker.records.bulkhashing import MAX_ROWS, index_hashes
 from rocketbroker.records.hashing import index_hash_after

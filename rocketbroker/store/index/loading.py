@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from rocketbroker.files.obstacles import is_no_file
+from rocketbroker.files.misplaced_files import is_no_file
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.index.file import IndexFile, file_size

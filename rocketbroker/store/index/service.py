@@ -32,7 +32,7 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import UNREADABLE
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.open_files import OpenFiles
-from rocketbroker.files.reasons import reason
+from rocketbroker.files.os_errors import reason
 from rocketbroker.records.hashing import index_hash, unsigned_hash
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.resync import Resync
@@ -40,7 +40,7 @@ from rocketbroker.store.commitlog.scanner import Scan
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.writer import Hint
 from rocketbroker.store.disk_usage import describe_refusal
-from rocketbroker.store.index.buffer import Rows, Share
+from rocketbroker.store.index.buffer import KeyColumns, Share
 from rocketbroker.store.index.file import (
     FOLDER,
     IndexFile,
@@ -314,7 +314,7 @@ class Index:
         shares = self._shares
         while shares and shares[0].start < position:
             shares.popleft()
-        rows = Rows()
+        rows = KeyColumns()
         used = 0
         while used < len(shares) and len(rows.positions) < max_records:
             share = shares[used]
@@ -331,7 +331,7 @@ class Index:
             shares.popleft()
         self.position = position
 
-    def _read(self, start: int, end: int, max_records: int, rows: Rows) -> int:
+    def _read(self, start: int, end: int, max_records: int, rows: KeyColumns) -> int:
         """Collect from the log.
 
         @return: how far that is.
@@ -350,7 +350,7 @@ class Index:
             return end if behind < 0 else min(behind, end)
         return min(scan.position, end)
 
-    def _enter(self, rows: Rows) -> None:
+    def _enter(self, rows: KeyColumns) -> None:
         """Enter the keys of messages that no step before has entered."""
         last = next((file for file in reversed(self._all) if file.count > 1), None)
         done = last.end_position if last is not None else -1

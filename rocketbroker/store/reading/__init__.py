@@ -6,6 +6,5 @@ The modules:
   - L{pull}: many messages of a queue; L{batch_pull}: the same of batches.
   - L{property_filter}: the same, filtered by their properties.
   - L{checked_read}: the same with all checks, for records that may be corrupt.
-  - L{joined_reading}: all of it, as another process reads the store.
   - L{time_lookup}: single records; the offset of a time.
 """

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from rocketbroker.codec import entries
-from rocketbroker.codec.form import COMPILED
+from rocketbroker.codec.build import COMPILED
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.records.entries import (
     ENTRY,

@@ -59,7 +59,7 @@ from operator import attrgetter
 from typing import final
 
 from rocketbroker.files.interfaces import IFiles
-from rocketbroker.files.reasons import reason
+from rocketbroker.files.os_errors import reason
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.store.commitlog.checkpoint import UNKNOWN, Checkpoint

@@ -30,7 +30,7 @@ from rocketbroker.records.record_head import LEAST_SIZE
 from rocketbroker.store.append_lock import held
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.commitlog.encoder import FILLER
-from rocketbroker.store.commitlog.flush import Flushing
+from rocketbroker.store.commitlog.flush import LogFlush
 from rocketbroker.store.commitlog.raw_log import ITruncation
 from rocketbroker.store.commitlog.scanner import NO_CRC, Blank, Broken, Scan, parse
 from rocketbroker.store.commitlog.segments import Segments
@@ -38,7 +38,7 @@ from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
-from rocketbroker.store.dispatch.queue_flush import QueueFlushing
+from rocketbroker.store.dispatch.queue_flush import QueueFlush
 from rocketbroker.store.index.service import Index
 from rocketbroker.store.recovery.clean_shutdown import sealed, unsealed
 from rocketbroker.store.running_flags import NOT_WRITEABLE, RunningFlags
@@ -105,11 +105,11 @@ class Truncation:
         positions: SharedPositions,
         flags: RunningFlags,
         log: CommitLog,
-        flushing: Flushing,
+        flushing: LogFlush,
         table: QueueTable,
         dispatcher: Dispatcher,
         index: Index,
-        queue_flushing: QueueFlushing,
+        queue_flushing: QueueFlush,
         checkpoint: Checkpoint,
     ) -> None:
         self._note = note

@@ -11,6 +11,7 @@ dispatches and recovers. Other processes I{join} the store, to append and nothin
   - L{append_journal}: what an append has reserved, so that whoever comes next can undo
     an append whose process died.
   - L{joined_store}: the store, as one of the other processes has it.
+  - L{joined_reading}: reading it, as one of the other processes does.
 
 What they agree on
 ==================

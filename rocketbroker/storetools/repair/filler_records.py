@@ -121,7 +121,7 @@ class Slot:
 
 
 @final
-class Filling:
+class FillerRecords:
     """The bytes to write in place of records that are lost.
 
     @ivar store_ms: the store time of records whose own cannot be read.

@@ -16,7 +16,7 @@ from rocketbroker.store.file_names import position_of_name
 from rocketbroker.store.reader.batch_queue import BatchQueueReader
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.repair.backup import Backup, Done
-from rocketbroker.storetools.repair.filler_records import Filling, Slot
+from rocketbroker.storetools.repair.filler_records import FillerRecords, Slot
 from rocketbroker.storetools.verify.files import raw_queues
 from rocketbroker.storetools.verify.lookup import (
     queues_in,
@@ -98,7 +98,7 @@ class LossReport:
                 finally:
                     file.close()
 
-    def expected(self, filling: Filling) -> list[Done]:
+    def expected(self, filling: FillerRecords) -> list[Done]:
         """The messages that will be discarded."""
         ends = dict(self._read)
         for slot in filling.mended + filling.emptied:

@@ -22,7 +22,7 @@ from rocketbroker.store.commitlog.scanner import Blank, Broken, parse
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.queue import is_usable
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools.repair.filler_records import Filling, Slot
+from rocketbroker.storetools.repair.filler_records import FillerRecords, Slot
 from rocketbroker.storetools.verify.log import is_filler
 from rocketbroker.storetools.verify.lookup import (
     entries_between,
@@ -43,7 +43,7 @@ MAX_MISPLACED: Final = 10
 
 
 @final
-class Plan:
+class RepairPlan:
     """The plan of one repair.
 
     @ivar filling: in the log.
@@ -71,7 +71,7 @@ class Plan:
         self.rest = 0, 0
         self.damaged = {each.queue for each in faults if each.queue is not None}
         regions = {fault.region for fault in faults if fault.region != (0, 0)}
-        self.filling = Filling(self._read, store_ms, self._is_sealed(regions))
+        self.filling = FillerRecords(self._read, store_ms, self._is_sealed(regions))
         for start, end in sorted(regions):
             # A search by time relies on times that grow.
             self.filling.store_ms = self._time(end) or store_ms

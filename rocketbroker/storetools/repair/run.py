@@ -31,7 +31,7 @@ from rocketbroker.storetools.repair.backup import Backup, Done
 from rocketbroker.storetools.repair.exclusive_lock import ExclusiveLock, log_folders
 from rocketbroker.storetools.repair.file_sizes import batch_topics, fitted
 from rocketbroker.storetools.repair.loss_report import LossReport, name_of
-from rocketbroker.storetools.repair.plan import Plan
+from rocketbroker.storetools.repair.plan import RepairPlan
 from rocketbroker.storetools.repair.rebuild import LINE, RESERVE, Rebuild
 from rocketbroker.storetools.repair.segment_sizes import SegmentSizes
 from rocketbroker.storetools.verify.check import Check
@@ -143,7 +143,7 @@ class Repair:
             return
         reader = self._reader()
         try:
-            plan = Plan(self._files, self._root, reader, faults, self._wall_ms())
+            plan = RepairPlan(self._files, self._root, reader, faults, self._wall_ms())
             if walk.tail:
                 plan.rest = walk.tail_position, walk.tail
             losses = LossReport(self._root, reader)
@@ -256,7 +256,7 @@ class Repair:
 
     # Reporting.
 
-    def _log_changes(self, plan: Plan, reader: StoreReader) -> list[Done]:
+    def _log_changes(self, plan: RepairPlan, reader: StoreReader) -> list[Done]:
         """The changes in the log."""
         filling = plan.filling
         changes = []
@@ -305,7 +305,7 @@ class Repair:
         """The file of a position."""
         return segment_at(reader, position).path
 
-    def _again(self, plan: Plan, faults: list[Fault]) -> Rebuild:
+    def _again(self, plan: RepairPlan, faults: list[Fault]) -> Rebuild:
         """The files that are made again."""
         filling = plan.filling
         damaged = set(plan.damaged)
@@ -340,7 +340,7 @@ class Repair:
             return "Nothing was changed."
         return f"Copies of all that was changed until then are in {self.copies}."
 
-    def _change(self, reader: StoreReader, plan: Plan) -> None:
+    def _change(self, reader: StoreReader, plan: RepairPlan) -> None:
         """Write the bytes that replace lost records."""
         copies = self._keeping()
         opened: dict[str, IFile] = {}

@@ -23,7 +23,7 @@ from rocketbroker.store.reader.directory import StoreReader
 
 
 @final
-class BatchMatching:
+class BatchMatch:
     """One batch queue.
 
     @ivar exists: whether the queue has files.

@@ -95,7 +95,7 @@ class TagCodes:
 
 
 @final
-class Matching:
+class QueueMatch:
     """One queue.
 
     @ivar last: the offset of the last record of it in the log, -1 before the first.

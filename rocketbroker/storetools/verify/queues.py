@@ -24,9 +24,9 @@ from rocketbroker.store.commitlog.scanner import Blank, Broken, parse, tag_code_
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.queue import is_usable
 from rocketbroker.store.reader.directory import StoreReader
-from rocketbroker.storetools.verify.batch_match import BatchMatching
+from rocketbroker.storetools.verify.batch_match import BatchMatch
 from rocketbroker.storetools.verify.lookup import segment_at
-from rocketbroker.storetools.verify.queue_match import Entry, Matching, TagCodes
+from rocketbroker.storetools.verify.queue_match import Entry, QueueMatch, TagCodes
 from rocketbroker.storetools.verify.report import Fault, Report
 
 #: Queues whose entries point to records of other topics.
@@ -68,8 +68,8 @@ class QueueVerification:
         self._reader = reader
         self._report_fault = report
         self._is_lost = is_lost
-        self._queues: dict[tuple[bytes, int], Matching] = {}
-        self._batches: dict[tuple[bytes, int], BatchMatching] = {}
+        self._queues: dict[tuple[bytes, int], QueueMatch] = {}
+        self._batches: dict[tuple[bytes, int], BatchMatch] = {}
         self.unlisted = 0
         self.orphans = 0
         self.lost_batches: set[str] = set()
@@ -83,17 +83,17 @@ class QueueVerification:
             for queue_id in self._reader.queues(topic, BATCHES):
                 self._batch_matching(topic.encode(), queue_id)
 
-    def _matching(self, topic: bytes, queue_id: int) -> Matching:
+    def _matching(self, topic: bytes, queue_id: int) -> QueueMatch:
         matching = self._queues.get((topic, queue_id))
         if matching is None:
-            matching = Matching(self._reader, _name(topic), queue_id)
+            matching = QueueMatch(self._reader, _name(topic), queue_id)
             self._queues[topic, queue_id] = matching
         return matching
 
-    def _batch_matching(self, topic: bytes, queue_id: int) -> BatchMatching:
+    def _batch_matching(self, topic: bytes, queue_id: int) -> BatchMatch:
         matching = self._batches.get((topic, queue_id))
         if matching is None:
-            matching = BatchMatching(self._reader, _name(topic), queue_id, MAX_REPORTED)
+            matching = BatchMatch(self._reader, _name(topic), queue_id, MAX_REPORTED)
             self._batches[topic, queue_id] = matching
         return matching
 
@@ -103,7 +103,7 @@ class QueueVerification:
         @param start: the position of C{data} in the log.
         @return: behind the last one, and how many they were.
         """
-        opened: list[tuple[Matching, QueueRun]] = []
+        opened: list[tuple[QueueMatch, QueueRun]] = []
 
         def run_of(key: tuple[bytes, int], position: int) -> QueueRun | None:
             matching = self._queues.get(key)
@@ -218,7 +218,7 @@ class QueueVerification:
                 self._report_fault(Fault("entry", path, at, text, queue=queue))
 
     def _rest_of_queue(
-        self, topic: str, queue_id: int, matching: Matching, end: int
+        self, topic: str, queue_id: int, matching: QueueMatch, end: int
     ) -> None:
         for offset, why, position, path in matching.wrong:
             text = f"entry {offset}: {why}"
@@ -242,7 +242,7 @@ class QueueVerification:
             self._report_entry(topic, queue_id, matching.first, text)
 
     def _report_missing(
-        self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
+        self, topic: bytes, queue_id: int, matching: QueueMatch | BatchMatch
     ) -> None:
         """The records that have no entry; after a crash the next start makes them."""
         if not matching.exists:
@@ -261,7 +261,7 @@ class QueueVerification:
             self._report_record("missing", topic, queue_id, position, text)
 
     def _report_directory(
-        self, topic: bytes, queue_id: int, matching: Matching | BatchMatching
+        self, topic: bytes, queue_id: int, matching: QueueMatch | BatchMatch
     ) -> None:
         """A queue has no directory."""
         name = _name(topic)
@@ -270,7 +270,7 @@ class QueueVerification:
         position, offset = matching.missing[0]
         text = f"the queue has no directory; the log has {matching.unlisted} "
         text += f"records of it, from offset {offset} on"
-        if isinstance(matching, BatchMatching) and not self._reader.queues(name):
+        if isinstance(matching, BatchMatch) and not self._reader.queues(name):
             self.lost_batches.add(name)
         self._report_record("missing", topic, queue_id, position, text)
 

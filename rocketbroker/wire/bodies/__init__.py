@@ -7,5 +7,5 @@ The modules:
   - L{routes}, L{registration}, L{mappings}: bodies to and from name servers.
   - L{queues}: a queue, as a value and as a key; L{statistics}: queues in figures.
   - L{clients}: connected clients, as tools see them; L{replicas}: replication.
-  - L{given_in_order}: what groups have that pop in order.
+  - L{consumer_order_info}: what groups have that pop in order.
 """

@@ -13,9 +13,9 @@ from typing import Final, Self
 import attrs
 import msgspec
 
-from rocketbroker.wire.emitting import dumps, member_text
 from rocketbroker.wire.fields import MAX_KEPT_DEPTH, Fields, Int32, Int64
-from rocketbroker.wire.reading import depth_of
+from rocketbroker.wire.json_reader import depth_of
+from rocketbroker.wire.json_writer import dumps, member_text
 
 #: The retry policy of a new group.
 CUSTOMIZED: Final[Mapping[object, object]] = {"type": "CUSTOMIZED"}

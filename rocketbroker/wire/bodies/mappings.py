@@ -15,8 +15,8 @@ from typing import Final, Self
 
 import attrs
 
-from rocketbroker.wire.emitting import Written, quoted
 from rocketbroker.wire.fields import Fields, read_long
+from rocketbroker.wire.json_writer import Written, quoted
 from rocketbroker.wire.steps import Steps, finished
 
 #: An offset of an item that is not known yet, or an end that is open.
@@ -78,8 +78,8 @@ class TopicQueueMappingInfo:
         return self._with_ids(self.curr_id_map)
 
     def written(self) -> dict[str, object]:
-        """The same for L{rocketbroker.wire.emitting.dumps}: its queues, of which there
-        may be thousands, are text that is made once."""
+        """The same for L{rocketbroker.wire.json_writer.dumps}: its queues, of which
+        there may be thousands, are text that is made once."""
         return self._with_ids(self._ids)
 
     @cached_property
@@ -273,8 +273,8 @@ class TopicQueueMappingDetail:
         )
 
     def written(self) -> dict[str, object]:
-        """The same for L{rocketbroker.wire.emitting.dumps}: its queues are text that is
-        made once, as there may be thousands."""
+        """The same for L{rocketbroker.wire.json_writer.dumps}: its queues are text that
+        is made once, as there may be thousands."""
         return self._with_queues(self._hosted)
 
     def _with_queues(self, hosted: object) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Self
 import attrs
 
 from rocketbroker.wire.fields import Fields
-from rocketbroker.wire.reading import ObjectKey, loads
+from rocketbroker.wire.json_reader import ObjectKey, loads
 
 
 @attrs.frozen(order=True)

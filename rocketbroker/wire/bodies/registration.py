@@ -34,9 +34,9 @@ from rocketbroker.wire.bodies.topics import (
     TopicConfigSerializeWrapper,
     WrittenTopic,
 )
-from rocketbroker.wire.emitting import dumps, joined
 from rocketbroker.wire.fields import Fields, object_of, read_texts
-from rocketbroker.wire.reading import loads_in_steps
+from rocketbroker.wire.json_reader import loads_in_steps
+from rocketbroker.wire.json_writer import dumps, joined
 from rocketbroker.wire.steps import Steps, finished
 
 #: Since this version a compressed body ends with the mappings of static topics.

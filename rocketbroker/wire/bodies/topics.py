@@ -18,9 +18,9 @@ from rocketbroker.wire.bodies.mappings import (
     TopicQueueMappingDetail,
     TopicQueueMappingInfo,
 )
-from rocketbroker.wire.emitting import Written, dumps, joined, member_text
 from rocketbroker.wire.fields import Fields, Int32
-from rocketbroker.wire.reading import MAX_VALUES, loads_in_steps
+from rocketbroker.wire.json_reader import MAX_VALUES, loads_in_steps
+from rocketbroker.wire.json_writer import Written, dumps, joined, member_text
 from rocketbroker.wire.steps import Steps, finished
 
 #: Java's topic filter types, in the order of their ordinals.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred, FirstError
 
 from rocketbroker.broker.acting.escape_delays import REST_SECONDS, EscapeDelays
-from rocketbroker.broker.messages.escaped import Escaped
+from rocketbroker.broker.messages.forwarded_message import Escaped
 from rocketbroker.broker.roles import Role
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue.queue import Queue

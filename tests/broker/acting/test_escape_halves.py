@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.acting.escape_halves import EscapeHalves
-from rocketbroker.broker.messages.escaped import Escaped
+from rocketbroker.broker.messages.forwarded_message import Escaped
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.transaction.check_back import GROUP
 from rocketbroker.records.names import HALF_TOPIC

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.clone_offsets import NO_CORRECTION, STEP_OFFSETS
 from rocketbroker.errors import SubscriptionGroupNotExist
-from rocketbroker.remoting.slices import FEW_STEPS
+from rocketbroker.remoting.cooperative_tasks import FEW_STEPS
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData

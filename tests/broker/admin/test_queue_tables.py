@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.admin.queue_tables import STEP_QUEUES, list_of, table_of
 from rocketbroker.broker.clients.queue_assignment import assigned
-from rocketbroker.remoting.slices import FEW_STEPS
+from rocketbroker.remoting.cooperative_tasks import FEW_STEPS
 from rocketbroker.wire.bodies.queues import MessageQueue
 from rocketbroker.wire.fastjson import dumps, loads
 from tests.broker.rig import Rig, answered

@@ -7,8 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.consumers import ConsumerGroup, ConsumerRegistry
 from rocketbroker.broker.clients.members import MemberLog
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.remoting.interfaces import IConnection
-from rocketbroker.remoting.slices import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from tests.broker.rig import logged

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.clients.members import MemberLog
 from rocketbroker.broker.clients.producers import ProducerRegistry
-from rocketbroker.remoting.slices import Slices
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from tests.broker.rig import logged
 

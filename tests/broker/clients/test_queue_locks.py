@@ -11,7 +11,7 @@ from rocketbroker.broker.long_requests import LongRequests
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import InvalidParameter, SystemFailure
-from rocketbroker.remoting.slices import Slices
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue

@@ -14,8 +14,8 @@ from rocketbroker.broker.clients.sql_compiler import (
 )
 from rocketbroker.errors import SubscriptionParseFailed, SystemBusy
 from rocketbroker.filtering.sql import MAX_CHARACTERS
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.remoting.interfaces import Answer, IConnection
-from rocketbroker.remoting.slices import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.wire.command import Command, response_to
 from tests.broker.rig import answered

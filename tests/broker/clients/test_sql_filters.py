@@ -17,7 +17,7 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.filtering import sql
 from rocketbroker.filtering.sql import MAX_CHARACTERS
-from rocketbroker.remoting.slices import Slices
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.store.reads import MessageFilter
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once

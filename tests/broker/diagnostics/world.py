@@ -22,7 +22,7 @@ from rocketbroker.broker.pull.denied_pulls import DeniedPulls
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import TopicNotExist
-from rocketbroker.remoting.slices import Slices
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once

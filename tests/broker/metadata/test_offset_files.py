@@ -15,7 +15,7 @@ from rocketbroker.broker.metadata.offset_texts import Offsets
 from rocketbroker.broker.metadata.offsets import OffsetTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.remoting.slices import Slices
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.topics import DataVersion

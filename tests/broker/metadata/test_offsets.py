@@ -12,7 +12,7 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.remoting.slices import Slices
+from rocketbroker.remoting.cooperative_tasks import Slices
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once

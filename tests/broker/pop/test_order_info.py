@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocketbroker.errors import MessageIllegal
-from rocketbroker.wire.bodies.given_in_order import Given, read_table
+from rocketbroker.wire.bodies.consumer_order_info import Given, read_table
 from rocketbroker.wire.fastjson import dumps
 from tests.broker.pop.pops import PopCase, bodies, handles, header_of
 from tests.broker.rig import WALL_MS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocketbroker.broker.pop.peek import STEP_QUEUES
 from rocketbroker.errors import InvalidParameter
-from rocketbroker.remoting.slices import FEW_STEPS
+from rocketbroker.remoting.cooperative_tasks import FEW_STEPS
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from tests.broker.pop.pops import PopCase, bodies, header_of, messages

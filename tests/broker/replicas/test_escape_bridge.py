@@ -7,7 +7,7 @@ from functools import partial
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.messages.escaped import (
+from rocketbroker.broker.messages.forwarded_message import (
     due_message,
     half_message,
     timer_message,

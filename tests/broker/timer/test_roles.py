@@ -5,10 +5,10 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.messages.escaped import Escaped
+from rocketbroker.broker.messages.forwarded_message import Escaped
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.roles import Role
-from rocketbroker.broker.timer.outlet import Due, EscapeOutlet
+from rocketbroker.broker.timer.due_sink import Due, EscapeOutlet
 from rocketbroker.records.names import TIMER_TOPIC
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.wire.fastjson import dumps

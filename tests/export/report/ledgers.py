@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from rocketbroker.export.history import Commit, DataFile, Gap, History, Part
+from rocketbroker.export.history import Commit, DataFile, ExportedRange, Gap, History
 from rocketbroker.export.plans import HOUR_MS, End, file_path
-from rocketbroker.ranges.ranges import Queue, Range
+from rocketbroker.sources.ranges import Queue, Range
 
 #: 2026-11-21 14:00 UTC.
 START_MS = 498_686 * HOUR_MS
@@ -37,7 +37,7 @@ def data_file(
         gap = Gap(Range(wanted.queue, *hole), f"damaged at {hole[0]}", False, commit)
         gaps = (gap,)
     rows = wanted.size - sum(gap.wanted.size for gap in gaps)
-    part = Part(wanted, rows, gaps, stored_ms, stored_ms + 1, 0)
+    part = ExportedRange(wanted, rows, gaps, stored_ms, stored_ms + 1, 0)
     return DataFile(
         path=file_path([wanted], stored_ms),
         rows=rows,

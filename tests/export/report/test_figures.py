@@ -23,7 +23,7 @@ from rocketbroker.export.report.figures import (
     topic_states,
     undecodable,
 )
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.ranges import Range
 from tests.export.report.ledgers import (
     START_MS,
     commit,

@@ -14,7 +14,7 @@ from rocketbroker.export.lags import Lag
 from rocketbroker.export.report.markup import bytes_text, span_text
 from rocketbroker.export.report.page import Subject, page
 from rocketbroker.export.verify import Fault, check_manifest
-from rocketbroker.ranges.ranges import Range
+from rocketbroker.sources.ranges import Range
 from tests.export.report.ledgers import (
     START_MS,
     commit,

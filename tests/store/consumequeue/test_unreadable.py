@@ -8,7 +8,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.blocks import BLOCK
-from rocketbroker.files.reasons import ReadError
+from rocketbroker.files.os_errors import ReadError
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.queueunits import BATCH_SIZE
 from rocketbroker.store.file_names import segment_name

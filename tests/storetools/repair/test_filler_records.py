@@ -19,7 +19,7 @@ from rocketbroker.storetools.repair.filler_records import (
     MAX_DEAD,
     NOBODY,
     SMALLEST_DEAD,
-    Filling,
+    FillerRecords,
     Slot,
 )
 from tests.records.samples import sound_size
@@ -37,7 +37,7 @@ class FillingTests(SynchronousTestCase):
         slots: list[Slot],
         ends_segment: bool = False,
         is_sealed: bool = False,
-    ) -> tuple[Filling, list[RecordHead], int]:
+    ) -> tuple[FillerRecords, list[RecordHead], int]:
         """Fill all of it.
 
         @return: the records that stand there then, and where they end.
@@ -47,7 +47,7 @@ class FillingTests(SynchronousTestCase):
         def read(position: int, size: int) -> bytes:
             return bytes(log[position - START : position - START + size])
 
-        filling = Filling(read, MS, is_sealed)
+        filling = FillerRecords(read, MS, is_sealed)
         filling.fill(START, START + len(data), slots, ends_segment)
         for position, patch in filling.patches:
             log[position - START : position - START + len(patch)] = patch
@@ -167,7 +167,9 @@ class FillingTests(SynchronousTestCase):
             whole = encode(b"T", body, text, 3, 7, 0, MS, NOBODY, MS, NOBODY)
             for slots in ([], [Slot(0, size, b"T", 3, 7)]):
                 log[:] = whole[:88] + b"!" + whole[89:]
-                filling = Filling(lambda at, size: bytes(log[at : at + size]), MS, True)
+                filling = FillerRecords(
+                    lambda at, size: bytes(log[at : at + size]), MS, True
+                )
                 filling.fill(0, size, slots, False)
                 for position, patch in filling.patches:
                     log[position : position + len(patch)] = patch

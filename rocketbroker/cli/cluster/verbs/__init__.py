@@ -1,0 +1,16 @@
+# -*- test-case-name: tests.cli.cluster.verbs -*-
+"""The nouns of the command C{rocketbroker} and their verbs.
+
+The modules:
+
+  - L{topic}: ls, show, create, update, delete; L{static_topic}: create-static, move.
+  - L{group}: the same; L{reset}: of its offsets.
+  - L{message}: view and find; L{send}, L{receive}: pipes.
+  - L{broker}: also the noun cluster; L{clients}: the nouns consumer and producer.
+  - L{top}: rates and lags, live. L{bench}: loads.
+  - L{doctor}: what is wrong: L{doctor_cluster}, L{doctor_replicas}, L{doctor_machine};
+    L{finding}.
+  - L{namesrv}: settings, write permissions. L{mqadmin}: RocketMQ's
+    spellings; L{mqadmin_names}: what becomes of each.
+  - L{offset}, L{kv}; L{context}: names for name servers.
+"""

@@ -1,0 +1,7 @@
+# -*- test-case-name: tests.cli.export -*-
+"""C{rocketbroker export}: topics as files.
+
+- L{commands}: the noun, and C{run}.
+- L{follow}: exporting as messages come.
+- L{views}: looking at exports: status, lag, verify, report.
+"""

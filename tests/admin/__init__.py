@@ -1,2 +1,0 @@
-# -*- test-case-name: tests.admin -*-
-"""Tests of rocketbroker.admin."""

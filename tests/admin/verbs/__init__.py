@@ -1,2 +1,0 @@
-# -*- test-case-name: tests.admin.verbs -*-
-"""Tests of rocketbroker.admin.verbs."""

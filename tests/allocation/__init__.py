@@ -1,2 +1,0 @@
-# -*- test-case-name: tests.allocation -*-
-"""Tests of rocketbroker.allocation."""

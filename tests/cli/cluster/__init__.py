@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.cli.cluster -*-
+"""Tests of rocketbroker.cli.cluster."""

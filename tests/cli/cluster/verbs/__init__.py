@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.cli.cluster.verbs -*-
+"""Tests of rocketbroker.cli.cluster.verbs."""

@@ -1,0 +1,204 @@
+"""C{rocketbroker mqadmin}: RocketMQ's spellings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from rocketbroker.cli.cluster.verbs.mqadmin_names import COMMANDS, MISSING, moment
+from rocketbroker.cli.command import command as rocketbroker
+from tests.cli.cluster.cluster import BROKER, VerbCase
+
+FACTS = Path(__file__).resolve().parents[4] / "docs" / "facts" / "admin.md"
+
+#: Values of options that are no free text, by command and letter or by letter.
+SAMPLES = {
+    "p": "6",
+    "r": "4",
+    "w": "4",
+    "q": "2",
+    "qn": "2",
+    "o": "7",
+    "i": "1",
+    "s": "1700000000000",
+    "b": "1700000000000",
+    "e": "1700000000000",
+    "c": "5",
+    "m": "64",
+    "v": "1",
+}
+
+
+class NamesTests(VerbCase):
+    """All commands of the Java tool."""
+
+    def test_all(self) -> None:
+        """Each command of the fact sheet is known, and no other."""
+        text = FACTS.read_text("utf-8")
+        begin = text.index("## 6. mqadmin commands")
+        table = text[begin : text.index("Not registered although")]
+        names = set()
+        for cell in re.findall(r"^\| ([^|]+) \|", table, re.M):
+            names |= {
+                word.split()[0] for word in re.split("[,/]", cell) if word.strip()
+            }
+        names -= {"command", "---"}
+        self.assertEqual(len(names), 89)
+        self.assertEqual({*COMMANDS, *MISSING}, names)
+        self.assertEqual(len(COMMANDS) + len(MISSING), 89)
+
+    def test_calls(self) -> None:
+        """Each becomes calls that our verbs understand."""
+        for name, translation in COMMANDS.items():
+            options = translation.options.split()
+            letters = [text.partition("/")[0] for text in options]
+            needed = [t.partition("/")[0] for t in options if "*" in t]
+            for given in (letters, needed):
+                values = {each: SAMPLES.get(each, "x") for each in given}
+                if name == "deleteSubGroup":
+                    values.pop("b", None)
+                elif "b" in letters:
+                    values.setdefault("b", "1")
+                for call in translation.calls(values):
+                    self.check(name, call)
+
+    def check(self, name: str, call: list[str]) -> None:
+        """Let click parse a call."""
+        found: click.Command = rocketbroker
+        context = click.Context(found)
+        words = list(call)
+        while isinstance(found, click.Group):
+            below = found.get_command(context, words.pop(0))
+            assert below is not None, (name, call)
+            found = below
+        try:
+            found.make_context(name, words)
+        except click.UsageError as error:
+            self.fail(f"{name}: {call}: {error.format_message()}")
+
+    def test_list(self) -> None:
+        """Without a name all are listed, each with its options or a sentence."""
+        lines = self.call("mqadmin").stdout.splitlines()
+        self.assertEqual(len(lines), 89)
+        shown = {line.split()[0]: line for line in lines}
+        self.assertIn("-t <topic> [-b <brokerAddr>]", shown["updateTopic"])
+        self.assertIn("controllers", shown["electMaster"])
+
+    def test_wrong(self) -> None:
+        """A wrong name or option is told with what is right."""
+        for words, expected in (
+            (("nothing",), "has no command nothing"),
+            (("topicRoute",), "-t is needed: mqadmin topicRoute"),
+            (("topicRoute", "-x", "1"), "has no option -x: mqadmin topicRoute"),
+            (("topicRoute", "-t"), "-t needs a value"),
+            (("brokerStatus",), "Give -b BROKER"),
+            (("deleteSubGroup", "-g", "G", "-b", "b"), "give -c instead of -b"),
+            (("updateTopic", "-t", "T", "-p", "5"), "-p is 2"),
+        ):
+            result = self.call("mqadmin", *words, status=2)
+            self.assertIn(expected, result.stderr)
+        result = self.call("mqadmin", "electMaster", status=1)
+        self.assertIn("which rocketbroker does not have yet", result.stderr)
+        self.assertIn("-t <topic>", self.call("mqadmin", "topicRoute", "-h").stdout)
+
+    def test_moment(self) -> None:
+        """Times as mqadmin takes them."""
+        self.assertEqual(
+            moment("2026-11-23#07:30:00:250"), "2026-11-23T07:30:00.250000"
+        )
+        self.assertEqual(moment("1700000000000"), "1700000000000")
+        self.assertEqual((moment("-1"), moment("now")), ("latest", "now"))
+
+
+class CallsTests(VerbCase):
+    """Commands against a broker in memory."""
+
+    def setUp(self) -> None:
+        """A topic."""
+        super().setUp()
+        self.cluster.topic("T", 4)
+
+    def test_callsAreShownAsAShellTakesThem(self) -> None:
+        """A word with a quote or a space is quoted as shells do it."""
+        result = self.call("mqadmin", "sendMessage", "-t", "T", "-p", "it's one")
+        self.assertIn("""send T 'it'"'"'s one'\n""", result.stderr)
+
+    def test_keysInASpanOfTime(self) -> None:
+        """queryMsgByKey looks from -b to -e; 0 is any time."""
+        now = self.cluster.machine.wall_ms()
+        self.call("message", "send", "T", "x", "-k", "k")
+        words = ("mqadmin", "queryMsgByKey", "-t", "T", "-k", "k")
+        hour = 3_600_000
+        for span, status in (
+            (("-b", "0", "-e", "0"), 0),
+            (("-b", str(now - hour), "-e", str(now + hour)), 0),
+            (("-b", str(now + hour)), 3),
+        ):
+            self.call(*words, *span, status=status)
+
+    def test_updateTopic(self) -> None:
+        """A topic is made, and changed where it is there; the calls are shown."""
+        words = ("updateTopic", "-b", BROKER, "-t", "New", "-w", "2", "-r", "2")
+        result = self.call("mqadmin", *words)
+        self.assertIn("= rocketbroker topic create New --broker", result.stderr)
+        config = self.cluster.rig.topics.config("New")
+        assert config is not None
+        self.assertEqual((config.write_queue_nums, config.perm), (2, 6))
+        self.call("mqadmin", *words[:5], "-w", "3", "--perm", "4")
+        config = self.cluster.rig.topics.config("New")
+        assert config is not None
+        self.assertEqual((config.write_queue_nums, config.read_queue_nums), (3, 2))
+        self.assertEqual(config.perm, 4)
+        self.call("mqadmin", *words[:5], "-r", "1")
+        config = self.cluster.rig.topics.config("New")
+        assert config is not None
+        self.assertEqual(config.read_queue_nums, 1)
+
+    def test_updateGroup(self) -> None:
+        """A group likewise, whatever the letters' size."""
+        for retries in ("3", "5"):
+            words = ("-g", "G", "-r", retries, "-s", "true")
+            self.call("mqadmin", "updatesubgroup", *words)
+            config = self.cluster.rig.groups.config("G")
+            assert config is not None
+            self.assertEqual(config.retry_max_times, int(retries))
+
+    def test_refused(self) -> None:
+        """What fails otherwise is not tried again as a change."""
+        words = ("updateTopic", "-c", "nowhere", "-t", "New")
+        result = self.call("mqadmin", *words, status=3)
+        self.assertIn("There is no cluster nowhere", result.stderr)
+        self.assertNotIn("topic update", result.stderr)
+
+    def test_messages(self) -> None:
+        """A message is sent and found; the name servers may be given."""
+        words = (
+            "-n",
+            "ns:9876",
+            "-t",
+            "T",
+            "-p",
+            "hello world",
+            "-c",
+            "paid",
+            "-k",
+            "K",
+        )
+        result = self.call("mqadmin", "sendMessage", *words)
+        self.assertIn("message send T 'hello world' --tag paid", result.stderr)
+        self.assertIn("--namesrv ns:9876", result.stderr)
+        found = self.call("mqadmin", "printMsg", "-t", "T", "-s", "paid")
+        self.assertIn("hello world", found.stdout)
+
+    def test_permissions(self) -> None:
+        """Write permissions are wiped and given back at the name server."""
+        for name, words in (("wipeWritePerm", "wipe"), ("addWritePerm", "permit")):
+            result = self.call("mqadmin", name, "-b", self.name())
+            self.assertIn(f"namesrv {words}", result.stderr)
+            self.assertIn("ns:9876", result.stdout)
+
+    def name(self) -> str:
+        """The broker's name."""
+        return self.cluster.rig.broker.settings.broker.broker_name

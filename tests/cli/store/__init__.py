@@ -1,0 +1,1 @@
+"""Tests of L{rocketbroker.cli.store}."""

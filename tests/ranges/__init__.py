@@ -1,2 +1,0 @@
-# -*- test-case-name: tests.ranges -*-
-"""Tests of rocketbroker.ranges."""

@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.sources -*-
+"""Tests of rocketbroker.sources."""
