@@ -105,6 +105,16 @@ for topic in Orders Payments; do
 done
 """
 
+#: What a reader of README.rst has besides who exports this topic, too.
+PAYMENTS: Final = """
+rocketbroker topic show Payments >/dev/null 2>&1 ||
+    rocketbroker message send Payments --tag paid < stock.txt
+"""
+
+#: Pages whose reader has a store of his own: those before shrink topics, and a topic
+#: that was created again is not exported into the same directory.
+NEW_STORE: Final = ("docs/export.rst",)
+
 #: What a run of an export leaves that died: a plan that nobody can carry out.
 DEAD_PLAN: Final = """
 from rocketbroker.export.ledger import Ledger
@@ -252,21 +262,34 @@ class Walk:
             self.finish(step._replace(text=""), "python3", "-c", DEAD_PLAN)
         if found := re.search(r"store truncate .*--to (\d+) --dry-run", step.text):
             self.leave_message_at(step, int(found[1]))
+        if "export run Orders Payments --store" in step.text:
+            self.give(step, PAYMENTS)
         if STOPPED.search(step.text):
             self.stop()
             return
         is_address = step.kind == "address"
         if self._is_new_page and not is_address:
             self.stop()
+            if step.page in NEW_STORE:
+                self.finish(step._replace(text="rm -rf ~/store /data/*"))
         if OFFLINE.match(step.text) or not (is_address or ASKS.search(step.text)):
             return
-        if not self._servers:
-            self.serve(step._replace(text="rocketbroker standalone"))
+        self.give(step, "")
         if is_address:
             return
         if self._stocked != step.page and step.page != "README.rst":
             self._stocked = step.page
-            self.finish(step._replace(text=STOCK))
+            self.give(step, STOCK)
+
+    def give(self, step: Step, text: str) -> None:
+        """Have a broker that runs, and do to it what a step needs.
+
+        @param text: the commands; empty if the broker is enough.
+        """
+        if not self._servers:
+            self.serve(step._replace(text="rocketbroker standalone"))
+        if text:
+            self.finish(step._replace(text=text))
 
     def bring_s3(self, step: Step) -> None:
         """Start S3 in the network of the scene, with the bucket of the pages."""
