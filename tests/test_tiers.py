@@ -141,7 +141,7 @@ TABLE: dict[str, set[str]] = {
     "spark": {"records", "wire", "routing", "blocking", "store", "files", "config"}
     | {"sources", "arrow", "filtering"},
     "export": {"spark", "sources", "arrow", "records", "blocking", "files", "config"},
-    "testing": BELOW_BROKER | {"broker", "nameserver", "client", "blocking"},
+    "testing": BELOW_BROKER | {"broker", "nameserver", "client", "blocking", "export"},
     "app": BELOW_BROKER
     | {"broker", "nameserver", "controller", "client", "workers", "metrics"},
     "cli": BELOW_BROKER

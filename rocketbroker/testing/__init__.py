@@ -10,6 +10,7 @@ The modules:
   - L{threads}: work of threads, done when a test says so.
   - L{simulation}: what a broker has to answer, as a model, and what is asked of it, by
     dice.
+  - L{contracts}: suites that an implementation of an interface and its double pass.
   - L{replicas}: slaves that have as much of the log as a test says; L{master_link}:
     what a slave gets it by.
 """

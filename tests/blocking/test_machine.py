@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import socket
-from typing import TYPE_CHECKING
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -17,81 +16,8 @@ from rocketbroker.blocking.machine import (
     split_address,
 )
 from rocketbroker.errors import ConfigurationError, ConnectionLost
+from rocketbroker.testing.contracts.streams import ANSWER, REQUEST, StreamContract
 from rocketbroker.testing.scripted import ScriptedMachine, answer
-from rocketbroker.wire.command import Command
-from rocketbroker.wire.frames import encode
-
-# Trial would run a contract that is a test case by itself.
-if TYPE_CHECKING:
-    Case = SynchronousTestCase
-else:
-    Case = object
-
-REQUEST = encode(Command(105, opaque=7))
-ANSWER = encode(answer(opaque=7))
-
-
-class StreamContract(Case):
-    """What every stream does. Its other side answers C{REQUEST} with C{ANSWER}."""
-
-    def make(self) -> Stream:
-        """A stream."""
-        raise AssertionError("made by those that inherit it")
-
-    def let_answer(self) -> None:
-        """The other side has got the request: let it answer."""
-
-    def hang_up(self) -> None:
-        """Let the other side close."""
-        raise AssertionError("made by those that inherit it")
-
-    def receive_all(self, stream: Stream, size: int) -> bytes:
-        """C{size} bytes, in however many reads."""
-        data = b""
-        while len(data) < size:
-            data += stream.receive() or b""
-        return data
-
-    def test_quiet(self) -> None:
-        """What is quiet cannot be read, and can be written if that is asked."""
-        stream = self.make()
-        self.assertIsNone(stream.receive())
-        self.assertEqual(stream.wait(False, 0), (False, False))
-        self.assertEqual(stream.wait(True, 0), (False, True))
-        self.assertEqual(stream.wait(False, 0), (False, False))
-        stream.close()
-
-    def test_sendReceive(self) -> None:
-        """What is sent is answered, and the answer can be read."""
-        stream = self.make()
-        rest = memoryview(REQUEST)
-        while rest:
-            rest = rest[stream.send(rest) :]
-        self.let_answer()
-        readable = stream.wait(False, 1).readable
-        data = self.receive_all(stream, len(ANSWER))
-        self.assertTrue(readable)
-        self.assertEqual(data, ANSWER)
-        self.assertEqual(stream.wait(False, 0), (False, False))
-        stream.close()
-
-    def test_hungUp(self) -> None:
-        """When the other side closes, there is nothing to read, at once."""
-        stream = self.make()
-        self.hang_up()
-        readable = stream.wait(False, 1).readable
-        self.assertTrue(readable)
-        self.assertEqual(stream.receive(), b"")
-        stream.close()
-        stream.close()
-
-    def test_broken(self) -> None:
-        """Sending to nobody, and using what is closed, says that it is lost."""
-        stream = self.make()
-        self.hang_up()
-        self.assertRaises(ConnectionLost, stream.send, memoryview(REQUEST))
-        stream.close()
-        self.assertRaises(ConnectionLost, stream.receive)
 
 
 class ScriptedStreamTests(StreamContract, SynchronousTestCase):

@@ -11,7 +11,7 @@ from rocketbroker.errors import ConfigurationError, StoreError
 from rocketbroker.export.arrow_storage import ArrowLease, ArrowStorage, one_line
 from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.storage import DirectoryStorage, Storage
-from tests.export.storages import LEASE, PATH, StorageContract
+from rocketbroker.testing.contracts.storage import LEASE, PATH, StorageContract
 
 
 class ArrowStorageTests(StorageContract, SynchronousTestCase):

@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.storage import DirectoryStorage
 from rocketbroker.files.disk import Disk
+from rocketbroker.testing.contracts.storage import PATH, StorageContract
 from rocketbroker.testing.files import MemoryDisk
-from tests.export.storages import PATH, StorageContract
 
 
 class DirectoryStorageTests(StorageContract, SynchronousTestCase):

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.disk import Disk, as_stamp
 from rocketbroker.files.interfaces import NOTHING, IFiles
-from tests.files.contract import FilesContract
+from rocketbroker.testing.contracts.files import FilesContract
 
 
 class DiskTests(FilesContract, SynchronousTestCase):

@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.files.interfaces import IFiles
+from rocketbroker.testing.contracts.files import FilesContract
 from rocketbroker.testing.files import MemoryDisk
-from tests.files.contract import FilesContract
 
 
 class MemoryContractTests(FilesContract, SynchronousTestCase):

@@ -10,34 +10,22 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFileUsers
 from rocketbroker.files.open_by import Processes
+from rocketbroker.testing.contracts.processes import UsersContract
 from rocketbroker.testing.users import GivenUsers
 
 #: A process that is none: then this one is another for it.
 NOBODY = 0
 
 
-class UsersContract(SynchronousTestCase):
-    """What holds for all that tell who uses files."""
+class GivenUsersTests(UsersContract, SynchronousTestCase):
+    """The double."""
 
     def make(self, root: str, path: str) -> IFileUsers:
         """One that knows that this process uses a file."""
         return GivenUsers((os.getpid(), path))
 
-    def test_found(self) -> None:
-        """Who uses a file is found by any directory above it, and by no other."""
-        root: str = os.path.realpath(self.mktemp())
-        path = os.path.join(root, "a", "b", "used")
-        for name in ("a/b", "ab"):
-            os.makedirs(os.path.join(root, name))
-        users = self.make(root, path)
-        for folder in ("", "/a", "/a/b"):
-            found = users.user_of([f"{root}/none", root + folder])
-            self.assertEqual(found, (os.getpid(), path))
-        self.assertEqual(users.user_of([f"{root}/ab", f"{root}/none"]), None)
-        self.assertEqual(users.user_of([]), None)
 
-
-class ProcessesTests(UsersContract):
+class ProcessesTests(UsersContract, SynchronousTestCase):
     """What the kernel tells of this process."""
 
     def make(self, root: str, path: str) -> IFileUsers:

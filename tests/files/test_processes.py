@@ -9,18 +9,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.files.interfaces import IProcesses
 from rocketbroker.files.processes import ProcessTable
+from rocketbroker.testing.contracts.processes import ProcessesContract
 from rocketbroker.testing.processes import GivenProcesses
-
-#: Linux has no process with that id, or a higher one.
-NOBODY = 1 << 22
 
 #: What the kernel says of a process, up to the time of its start. The name may be
 #: anything.
 STAT = "7 (a) b) {state} 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 {start} 0 0\n"
 
 
-class ProcessesContract(SynchronousTestCase):
-    """What holds for all that tell of processes."""
+class GivenProcessesTests(ProcessesContract, SynchronousTestCase):
+    """The double."""
 
     def make(self) -> IProcesses:
         """One that knows of this process."""
@@ -28,21 +26,8 @@ class ProcessesContract(SynchronousTestCase):
         processes.running[os.getpid()] = "boot/1"
         return processes
 
-    def test_identityIsOneWord(self) -> None:
-        """A process that runs is known by one word, and does not wait for the disk."""
-        processes = self.make()
-        self.assertEqual(len(processes.identity(os.getpid()).split()), 1)
-        self.assertFalse(processes.waits_for_disk(os.getpid()))
 
-    def test_noProcess(self) -> None:
-        """One that is none has no identity, and nothing happens when it is killed."""
-        processes = self.make()
-        processes.kill(NOBODY)
-        self.assertEqual(processes.identity(NOBODY), "")
-        self.assertFalse(processes.waits_for_disk(NOBODY))
-
-
-class SystemTests(ProcessesContract):
+class SystemTests(ProcessesContract, SynchronousTestCase):
     """The same of the system."""
 
     def make(self) -> IProcesses:

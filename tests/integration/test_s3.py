@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.export.arrow_storage import ArrowStorage
-from tests.export.storages import LEASE, PATH, StorageContract
+from rocketbroker.testing.contracts.storage import LEASE, PATH, StorageContract
 from tests.integration.s3server import running_s3
 
 

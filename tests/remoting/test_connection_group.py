@@ -19,10 +19,11 @@ from rocketbroker.remoting.connection_group import (
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
+from rocketbroker.testing.contracts.wire import Wire
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.frames import MAX_BYTES, encode
 from tests.examples import examples
-from tests.remoting.wires import HubWire, NetworkWire, Wire
+from tests.remoting.wires import HubWire, NetworkWire
 
 
 class ForeignerTests(SynchronousTestCase):

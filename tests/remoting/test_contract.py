@@ -6,8 +6,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.table import ResponderTable
-from tests.remoting.contract import ConnectionContract
-from tests.remoting.wires import HubWire, NetworkWire, Wire
+from rocketbroker.testing.contracts.connections import ConnectionContract
+from rocketbroker.testing.contracts.wire import Wire
+from tests.remoting.wires import HubWire, NetworkWire
 
 
 class HubConnectionTests(ConnectionContract, SynchronousTestCase):

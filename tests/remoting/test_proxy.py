@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.remoting.proxy_contract import ProxyContract
+from rocketbroker.testing.contracts.proxy_header import ProxyContract
 from tests.remoting.wires import HubWire, NetworkWire
 
 

@@ -1,9 +1,8 @@
-"""A connection under test, with the test as its peer."""
+"""Wires of the hub and of the memory network: connections under test."""
 
 from __future__ import annotations
 
 import socket
-from abc import ABC, abstractmethod
 from select import select
 from typing import Any, cast
 
@@ -18,57 +17,8 @@ from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
+from rocketbroker.testing.contracts.wire import Wire
 from rocketbroker.testing.network import MemoryNetwork
-from rocketbroker.wire.command import Command
-from rocketbroker.wire.connection import Connection
-
-
-class Wire(ABC):
-    """A connection and its peer.
-
-    @ivar connection: the connection under test.
-    """
-
-    connection: CommandChannel
-
-    @abstractmethod
-    def feed(self, data: bytes) -> None:
-        """Send as the peer, and let everything happen."""
-
-    @abstractmethod
-    def taken(self) -> bytes:
-        """Let everything happen; what the peer received since the last time."""
-
-    def commands(self) -> list[Command]:
-        """What the peer received, which must be whole frames."""
-        incoming = Connection()
-        commands = incoming.receive(self.taken())
-        assert not incoming.held, "half a frame"
-        return commands
-
-    @abstractmethod
-    def ended(self) -> bool:
-        """Whether the peer has seen the end of the connection."""
-
-    @abstractmethod
-    def hang_up(self) -> None:
-        """End it as the peer."""
-
-    @abstractmethod
-    def pass_time(self, seconds: float) -> None:
-        """Time passes."""
-
-    @abstractmethod
-    def pause(self) -> None:
-        """The peer reads nothing."""
-
-    @abstractmethod
-    def resume(self) -> None:
-        """The peer reads again."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """The test is over."""
 
 
 class HubWire(Wire):

@@ -14,6 +14,9 @@ from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hubconnection import HubConnection
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.contracts.connections import ConnectionContract
+from rocketbroker.testing.contracts.proxy_header import ProxyContract
+from rocketbroker.testing.contracts.wire import Wire
 from rocketbroker.wire.command import BINARY, ONEWAY, Command, response_to
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import decode, encode
@@ -22,9 +25,6 @@ from rocketbroker.workers.link_frames import WINDOW_BYTES
 from rocketbroker.workers.owner_link import CLOSE_SECONDS
 from rocketbroker.workers.relayed_client import is_send
 from tests.examples import examples
-from tests.remoting.contract import ConnectionContract
-from tests.remoting.proxy_contract import ProxyContract
-from tests.remoting.wires import Wire
 from tests.workers.relaywire import RelayWire
 
 ECHO, SEND = 105, 310

@@ -1,25 +1,20 @@
-"""A proxy's header before a connection, whichever way its bytes travel."""
+# -*- test-case-name: tests.remoting.test_proxy -*-
+"""The contract of a proxy's header before a connection's first frame."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import attrs
 from twisted.logger import capturedLogs, formatEvent
-from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.contracts.case import Contract
+from rocketbroker.testing.contracts.wire import Wire
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.frames import encode
-from tests.remoting.wires import Wire
-
-if TYPE_CHECKING:
-    Case = SynchronousTestCase
-else:
-    Case = object
 
 ECHO = 105
 
@@ -29,8 +24,11 @@ def echo(connection: IConnection, command: Command) -> Answer:
     return response_to(command)
 
 
-class ProxyContract(Case):
-    """The suite."""
+class ProxyContract(Contract):
+    """The suite of connections that read the header of the PROXY protocol.
+
+    @cvar WIRE: makes a connection and its peer.
+    """
 
     WIRE: Callable[[ResponderTable, ConnectionLimits], Wire]
 

@@ -1,15 +1,13 @@
-"""What every connection does, whichever way its bytes travel.
+# -*- test-case-name: tests.remoting.test_contract -*-
+"""The contract of connections: what each does, whichever way its bytes travel.
 
-The same suite runs on a connection of the hub, over a socket pair whose turns the test
-makes by hand, on one of the memory network, and on one that a worker relays.
+Our own connections that run it: one of the hub, over a socket pair whose turns the test
+makes by hand, one of the memory network, and one that a worker relays.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.errors import (
@@ -22,25 +20,27 @@ from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.interfaces import Answer, IConnection
 from rocketbroker.remoting.response_table import TooManyRequests
 from rocketbroker.remoting.table import NOT_SERVED, ResponderTable
+from rocketbroker.testing.contracts.case import Contract
+from rocketbroker.testing.contracts.wire import Wire
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command, response_to
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode
-from tests.remoting.wires import Wire
-
-if TYPE_CHECKING:
-    Case = SynchronousTestCase
-else:
-    Case = object
 
 ECHO, LATER, BROKEN, BUSY, BIG, SILENT, LOST = range(105, 112)
 
 
-class ConnectionContract(Case):
-    """The suite."""
+class ConnectionContract(Contract):
+    """The suite of L{IConnection}, with the test as the peer; a test class makes the
+    connection with L{wire}.
+    """
 
     def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
-        """A connection, and a peer that is the test."""
-        raise AssertionError("each implementation says how")
+        """Make a connection.
+
+        @param table: what serves the peer's requests.
+        @param limits: what its group allows.
+        """
+        raise AssertionError("a test class makes its own connection")
 
     def setUp(self) -> None:
         """Responders that show each kind of answer."""

@@ -1,4 +1,5 @@
-"""What every IFiles does: run against the real disk and against the one in memory."""
+# -*- test-case-name: tests.files -*-
+"""The contract of disks: what every IFiles does, the real disk and one in memory."""
 
 from __future__ import annotations
 
@@ -6,23 +7,20 @@ import errno
 import mmap
 import os
 
-from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from rocketbroker.files.interfaces import FOLDER, IFile, IFiles
+from rocketbroker.testing.contracts.case import Contract
 
 
-class FilesContract:
-    """Mixed into a test case that makes C{files} and an empty directory C{root}."""
+class FilesContract(Contract):
+    """The suite of L{IFiles}; a test class says what to test with L{make}."""
 
     def make(self) -> tuple[IFiles, str]:
-        """The files to be tested, and an empty directory of them."""
-        raise AssertionError("a test case makes its own files")
-
-    def case(self) -> SynchronousTestCase:
-        """The test case itself, for its assertions."""
-        assert isinstance(self, SynchronousTestCase)
-        return self
+        """
+        @return: new files, and the path of an empty directory of them.
+        """
+        raise AssertionError("a test class makes its own files")
 
     def test_interfaces(self) -> None:
         """Files and a file provide what they promise."""
@@ -36,14 +34,14 @@ class FilesContract:
         """What was written at a position is read there, by other openings too."""
         files, root = self.make()
         file = files.open(f"{root}/a", create=True)
-        self.case().assertEqual(file.pwrite(b"hello", 3), 5)
-        self.case().assertEqual(file.size(), 8)
+        self.assertEqual(file.pwrite(b"hello", 3), 5)
+        self.assertEqual(file.size(), 8)
         again = files.open_readonly(f"{root}/a")
-        self.case().assertEqual(again.pread(100, 0), b"\0\0\0hello")
-        self.case().assertEqual(again.pread(2, 4), b"el")
-        self.case().assertEqual(again.pread(2, 100), b"")
-        self.case().assertEqual(files.read(f"{root}/a"), b"\0\0\0hello")
-        self.case().assertEqual(files.size(f"{root}/a"), 8)
+        self.assertEqual(again.pread(100, 0), b"\0\0\0hello")
+        self.assertEqual(again.pread(2, 4), b"el")
+        self.assertEqual(again.pread(2, 100), b"")
+        self.assertEqual(files.read(f"{root}/a"), b"\0\0\0hello")
+        self.assertEqual(files.size(f"{root}/a"), 8)
         file.datasync()
         file.close()
         again.close()
@@ -53,8 +51,8 @@ class FilesContract:
         files, root = self.make()
         file = files.open(f"{root}/a", create=True)
         content = bytes(range(256)) * 4096
-        self.case().assertEqual(file.pwrite(content, 1), len(content))
-        self.case().assertEqual(file.pread(len(content), 1), content)
+        self.assertEqual(file.pwrite(content, 1), len(content))
+        self.assertEqual(file.pread(len(content), 1), content)
         file.close()
 
     def test_lockAlone(self) -> None:
@@ -62,34 +60,32 @@ class FilesContract:
         it again; it goes with the opening that has it. Another one waits for a bounded
         time, and may ask who has it."""
         files, root = self.make()
-        case = self.case()
         one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
-        case.assertEqual(two.lock_holder(), 0)
-        case.assertTrue(one.lock_alone(0))
-        case.assertTrue(one.lock_alone(0))
-        case.assertTrue(two.lock())
+        self.assertEqual(two.lock_holder(), 0)
+        self.assertTrue(one.lock_alone(0))
+        self.assertTrue(one.lock_alone(0))
+        self.assertTrue(two.lock())
         for seconds in (0, 0.001):
-            case.assertFalse(two.lock_alone(seconds))
-        case.assertEqual(two.lock_holder(), os.getpid())
+            self.assertFalse(two.lock_alone(seconds))
+        self.assertEqual(two.lock_holder(), os.getpid())
         two.unlock()
-        case.assertFalse(two.lock_alone(0))
+        self.assertFalse(two.lock_alone(0))
         one.unlock()
-        case.assertTrue(two.lock_alone(0.001))
+        self.assertTrue(two.lock_alone(0.001))
         two.close()
-        case.assertTrue(one.lock_alone(0))
+        self.assertTrue(one.lock_alone(0))
         one.close()
 
     def test_recordLockHolder(self) -> None:
         """Who is refused the lock of the whole file may ask who has it."""
         files, root = self.make()
-        case = self.case()
         one, two = (files.open(f"{root}/a", create=True) for _ in range(2))
-        case.assertEqual(two.record_lock_holder(), 0)
-        case.assertTrue(one.lock())
-        case.assertFalse(two.lock())
-        case.assertEqual(two.record_lock_holder(), os.getpid())
+        self.assertEqual(two.record_lock_holder(), 0)
+        self.assertTrue(one.lock())
+        self.assertFalse(two.lock())
+        self.assertEqual(two.record_lock_holder(), os.getpid())
         one.close()
-        case.assertEqual(two.record_lock_holder(), 0)
+        self.assertEqual(two.record_lock_holder(), 0)
         two.close()
 
     def test_missing(self) -> None:
@@ -98,27 +94,27 @@ class FilesContract:
         files, root = self.make()
         path = f"{root}/a"
         for call in (files.open, files.open_readonly, files.size, files.read):
-            self.case().assertRaises(FileNotFoundError, call, path)
-        self.case().assertRaises(FileNotFoundError, files.remove, path)
-        self.case().assertRaises(FileNotFoundError, files.modified_ms, path)
-        self.case().assertFalse(files.exists(path))
-        self.case().assertFalse(files.is_dir(path))
-        self.case().assertEqual(files.list(path), [])
+            self.assertRaises(FileNotFoundError, call, path)
+        self.assertRaises(FileNotFoundError, files.remove, path)
+        self.assertRaises(FileNotFoundError, files.modified_ms, path)
+        self.assertFalse(files.exists(path))
+        self.assertFalse(files.is_dir(path))
+        self.assertEqual(files.list(path), [])
 
     def test_missingDirectory(self) -> None:
         """No file is made in a directory that is not there, or in a file."""
         files, root = self.make()
-        self.case().assertRaises(FileNotFoundError, files.open, f"{root}/d/a", True)
+        self.assertRaises(FileNotFoundError, files.open, f"{root}/d/a", True)
         files.open(f"{root}/f", create=True).close()
-        self.case().assertRaises(NotADirectoryError, files.open, f"{root}/f/a", True)
-        self.case().assertEqual(files.list(f"{root}/f"), [])
+        self.assertRaises(NotADirectoryError, files.open, f"{root}/f/a", True)
+        self.assertEqual(files.list(f"{root}/f"), [])
 
     def test_readonly(self) -> None:
         """An opening for reading cannot write."""
         files, root = self.make()
         files.open(f"{root}/a", create=True).close()
         file = files.open_readonly(f"{root}/a")
-        self.case().assertRaises(OSError, file.pwrite, b"a", 0)
+        self.assertRaises(OSError, file.pwrite, b"a", 0)
         file.close()
 
     def test_truncate(self) -> None:
@@ -127,9 +123,9 @@ class FilesContract:
         file = files.open(f"{root}/a", create=True)
         file.pwrite(b"x" * 10000, 0)
         file.truncate(5)
-        self.case().assertEqual(file.size(), 5)
+        self.assertEqual(file.size(), 5)
         file.truncate(10000)
-        self.case().assertEqual(file.pread(20000, 0), b"x" * 5 + bytes(9995))
+        self.assertEqual(file.pread(20000, 0), b"x" * 5 + bytes(9995))
         file.close()
 
     def test_lengths(self) -> None:
@@ -140,9 +136,9 @@ class FilesContract:
         file.truncate(5000)
         file.close()
         files.make_dirs(f"{root}/a")
-        self.case().assertEqual(files.lengths(root), [("a", FOLDER), ("b", 5000)])
-        self.case().assertEqual(files.lengths(f"{root}/b"), [])
-        self.case().assertEqual(files.lengths(f"{root}/c"), [])
+        self.assertEqual(files.lengths(root), [("a", FOLDER), ("b", 5000)])
+        self.assertEqual(files.lengths(f"{root}/b"), [])
+        self.assertEqual(files.lengths(f"{root}/c"), [])
 
     def test_hole(self) -> None:
         """Behind the last block that was written there is a hole; where the system
@@ -151,11 +147,11 @@ class FilesContract:
         file = files.open(f"{root}/a", create=True)
         file.truncate(1 << 20)
         file.pwrite(b"x", 5000)
-        self.case().assertFalse(file.is_hole(0))
-        self.case().assertFalse(file.is_hole(5000))
+        self.assertFalse(file.is_hole(0))
+        self.assertFalse(file.is_hole(5000))
         if file.is_hole(1 << 19):
             file.pwrite(b"x", (1 << 20) - 1)
-            self.case().assertFalse(file.is_hole(1 << 19))
+            self.assertFalse(file.is_hole(1 << 19))
         file.close()
 
     def test_sync(self) -> None:
@@ -163,10 +159,10 @@ class FilesContract:
         files, root = self.make()
         file = files.open(f"{root}/a", create=True)
         file.pwrite(b"x", 0)
-        self.case().assertIn(files.sync(root), (False, True))
-        self.case().assertEqual(file.pread(9, 0), b"x")
+        self.assertIn(files.sync(root), (False, True))
+        self.assertEqual(file.pread(9, 0), b"x")
         file.close()
-        self.case().assertRaises(OSError, files.sync, f"{root}/b")
+        self.assertRaises(OSError, files.sync, f"{root}/b")
 
     def test_allocate(self) -> None:
         """Blocks reserved behind the end let the file grow, and keep what is there."""
@@ -174,9 +170,9 @@ class FilesContract:
         file = files.open(f"{root}/a", create=True)
         file.pwrite(b"ab", 0)
         file.allocate(0, 5000)
-        self.case().assertEqual(file.size(), 5000)
+        self.assertEqual(file.size(), 5000)
         file.allocate(0, 100)
-        self.case().assertEqual(file.pread(6000, 0), b"ab" + bytes(4998))
+        self.assertEqual(file.pread(6000, 0), b"ab" + bytes(4998))
         file.close()
 
     def test_map(self) -> None:
@@ -186,12 +182,12 @@ class FilesContract:
         file.truncate(8192)
         shown = file.map(8192, False)
         file.pwrite(b"new", 4095)
-        self.case().assertEqual(shown[4094:4099], b"\0new\0")
+        self.assertEqual(shown[4094:4099], b"\0new\0")
         written = file.map(8192, True)
         assert isinstance(written, mmap.mmap)
         written[0:2] = b"up"
-        self.case().assertEqual(shown[0:3], b"up\0")
-        self.case().assertEqual(file.pread(3, 0), b"up\0")
+        self.assertEqual(shown[0:3], b"up\0")
+        self.assertEqual(file.pread(3, 0), b"up\0")
         for view in (shown, written):
             assert isinstance(view, mmap.mmap)
             view.close()
@@ -203,24 +199,24 @@ class FilesContract:
         file = files.open(f"{root}/a", create=True)
         file.close()
         file.close()
-        error = self.case().assertRaises(OSError, file.pread, 1, 0)
-        self.case().assertEqual(error.errno, errno.EBADF)
+        error = self.assertRaises(OSError, file.pread, 1, 0)
+        self.assertEqual(error.errno, errno.EBADF)
 
     def test_directories(self) -> None:
         """Directories are made with those above, listed in order, removed empty."""
         files, root = self.make()
         files.make_dirs(f"{root}/d/e")
         files.make_dirs(f"{root}/d/e")
-        self.case().assertTrue(files.is_dir(f"{root}/d"))
-        self.case().assertTrue(files.exists(f"{root}/d/e"))
+        self.assertTrue(files.is_dir(f"{root}/d"))
+        self.assertTrue(files.exists(f"{root}/d/e"))
         for name in "cab":
             files.open(f"{root}/d/{name}", create=True).close()
         files.sync_dir(f"{root}/d")
-        self.case().assertEqual(files.list(f"{root}/d"), ["a", "b", "c", "e"])
-        self.case().assertFalse(files.is_dir(f"{root}/d/a"))
-        self.case().assertRaises(OSError, files.remove_dir, f"{root}/d")
+        self.assertEqual(files.list(f"{root}/d"), ["a", "b", "c", "e"])
+        self.assertFalse(files.is_dir(f"{root}/d/a"))
+        self.assertRaises(OSError, files.remove_dir, f"{root}/d")
         files.remove_dir(f"{root}/d/e")
-        self.case().assertFalse(files.exists(f"{root}/d/e"))
+        self.assertFalse(files.exists(f"{root}/d/e"))
 
     def test_copyMode(self) -> None:
         """A file can be given the permissions of another; both have to be there."""
@@ -229,7 +225,7 @@ class FilesContract:
             files.open(f"{root}/{name}", create=True).close()
         files.copy_mode(f"{root}/a", f"{root}/b")
         for pair in ("ac", "ca"):
-            self.case().assertRaises(
+            self.assertRaises(
                 FileNotFoundError, files.copy_mode, *(f"{root}/{name}" for name in pair)
             )
 
@@ -241,11 +237,9 @@ class FilesContract:
             file.pwrite(name.encode(), 0)
             file.close()
         files.rename(f"{root}/a", f"{root}/b")
-        self.case().assertEqual(files.list(root), ["b"])
-        self.case().assertEqual(files.read(f"{root}/b"), b"a")
-        self.case().assertRaises(
-            FileNotFoundError, files.rename, f"{root}/a", f"{root}/c"
-        )
+        self.assertEqual(files.list(root), ["b"])
+        self.assertEqual(files.read(f"{root}/b"), b"a")
+        self.assertRaises(FileNotFoundError, files.rename, f"{root}/a", f"{root}/c")
 
     def test_renameFolder(self) -> None:
         """So does a directory, with all that is in it."""
@@ -253,12 +247,10 @@ class FilesContract:
         files.make_dirs(f"{root}/a/within")
         files.open(f"{root}/a/file", create=True).close()
         files.rename(f"{root}/a", f"{root}/b")
-        self.case().assertEqual(files.list(root), ["b"])
-        self.case().assertEqual(files.list(f"{root}/b"), ["file", "within"])
-        self.case().assertRaises(
-            FileNotFoundError, files.rename, f"{root}/a", f"{root}/c"
-        )
-        self.case().assertRaises(OSError, files.rename, f"{root}/b", f"{root}/none/b")
+        self.assertEqual(files.list(root), ["b"])
+        self.assertEqual(files.list(f"{root}/b"), ["file", "within"])
+        self.assertRaises(FileNotFoundError, files.rename, f"{root}/a", f"{root}/c")
+        self.assertRaises(OSError, files.rename, f"{root}/b", f"{root}/none/b")
 
     def test_removeOpen(self) -> None:
         """A file that is removed while open can still be read."""
@@ -266,15 +258,15 @@ class FilesContract:
         file = files.open(f"{root}/a", create=True)
         file.pwrite(b"still", 0)
         files.remove(f"{root}/a")
-        self.case().assertFalse(files.exists(f"{root}/a"))
-        self.case().assertEqual(file.pread(5, 0), b"still")
+        self.assertFalse(files.exists(f"{root}/a"))
+        self.assertEqual(file.pread(5, 0), b"still")
         file.close()
 
     def test_usage(self) -> None:
         """The disk says how large it is and what of it can be used."""
         files, root = self.make()
         total, usable = files.usage(root)
-        self.case().assertTrue(0 <= usable <= total)
+        self.assertTrue(0 <= usable <= total)
 
     def test_modified(self) -> None:
         """The time of a change does not go back."""
@@ -282,7 +274,7 @@ class FilesContract:
         file = files.open(f"{root}/a", create=True)
         before = files.modified_ms(f"{root}/a")
         file.pwrite(b"a", 0)
-        self.case().assertTrue(files.modified_ms(f"{root}/a") >= before)
+        self.assertTrue(files.modified_ms(f"{root}/a") >= before)
         file.close()
 
     def test_stamp(self) -> None:
@@ -293,13 +285,13 @@ class FilesContract:
         stamps = files.stamp(root), files.stamp(f"{root}/a")
         files.open(f"{root}/a").pread(1, 0)
         files.list(root)
-        self.case().assertEqual((files.stamp(root), files.stamp(f"{root}/a")), stamps)
+        self.assertEqual((files.stamp(root), files.stamp(f"{root}/a")), stamps)
         file.pwrite(b"a", 0)
         file.truncate(0)
-        self.case().assertTrue(files.stamp(f"{root}/a") >= stamps[1])
+        self.assertTrue(files.stamp(f"{root}/a") >= stamps[1])
         files.remove(f"{root}/a")
-        self.case().assertTrue(files.stamp(root) >= stamps[0])
-        self.case().assertRaises(FileNotFoundError, files.stamp, f"{root}/a")
+        self.assertTrue(files.stamp(root) >= stamps[0])
+        self.assertRaises(FileNotFoundError, files.stamp, f"{root}/a")
         file.close()
 
     def test_pathsAreAsGiven(self) -> None:
@@ -307,4 +299,4 @@ class FilesContract:
         files, root = self.make()
         name = "%RETRY%g é"
         files.open(os.path.join(root, name), create=True).close()
-        self.case().assertEqual(files.list(root), [name])
+        self.assertEqual(files.list(root), [name])

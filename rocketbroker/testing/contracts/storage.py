@@ -1,29 +1,25 @@
-"""What every place for an export promises: one suite for all of them."""
+# -*- test-case-name: tests.export.test_storage -*-
+"""The contract of storages: what every place for the files of an export promises."""
 
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.export.storage import Storage
+from rocketbroker.testing.contracts.case import Contract
 
 PATH = "T/dt=1/x.parquet"
 LEASE = "_rocketbroker/lease.json"
 
 
-class StorageContract:
-    """Mixed into a test case that has a C{storage}."""
+class StorageContract(Contract):
+    """The suite of L{Storage}.
+
+    @ivar storage: an empty one, which C{setUp} of the test class makes.
+    """
 
     storage: Storage
-
-    # What a test case brings.
-    assertEqual: Any
-    assertRaises: Any
-    assertTrue: Any
-    assertFalse: Any
-    assertIn: Any
-    addCleanup: Any
 
     def test_nothing(self) -> None:
         """In a place where nothing is, nothing is found."""
