@@ -25,6 +25,7 @@ CODE_IN_INIT = {
         for package in ("blocking", "arrow", "client", "aio", "testing")
     ),
 }
+SETTERS = ("setattr", "delattr")
 VAGUE = {"manager", "handler", "engine", "helper", "util", "utils", "common", "base"}
 
 
@@ -43,6 +44,26 @@ def holding(pattern: str, *folders: str) -> list[str]:
     """The names of all files below C{folders} with a line that matches."""
     compiled = re.compile(pattern, re.MULTILINE)
     return [name(p) for p in files(*folders) if compiled.search(p.read_text("utf-8"))]
+
+
+def private_assignments(tree: ast.AST) -> Iterator[ast.expr]:
+    """Where a private attribute, or an item of one, is set or deleted; those of C{self}
+    and C{cls} are left out."""
+    for node in ast.walk(tree):
+        whose, attribute = None, ""
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+            target = node
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            if isinstance(target, ast.Attribute):
+                whose, attribute = target.value, target.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in SETTERS:
+            whose, attribute = node.args[0], ast.unparse(node.args[1]).strip("'")
+        own = isinstance(whose, ast.Name) and whose.id in ("self", "cls")
+        private = attribute.startswith("_") and not attribute.endswith("__")
+        if private and not own:
+            assert isinstance(node, ast.expr)
+            yield node
 
 
 class HouseTests(SynchronousTestCase):
@@ -157,6 +178,35 @@ class HouseTests(SynchronousTestCase):
         """Doubles are verified fakes; a mock accepts a misspelled method."""
         pattern = r"^\s*(import|from) .*\bmock\b|self\.patch\("
         self.assertEqual(holding(pattern, "tests", "rocketbroker"), [])
+
+    def test_noAssignmentsToPrivateAttributes(self) -> None:
+        """What a test must replace is given to the constructor of what it tests: a test
+        that reaches into an object breaks when its inside is written anew."""
+        wrong = [
+            f"{name(path)}:{node.lineno}: {ast.unparse(node)}"
+            for path in files("tests")
+            for node in private_assignments(ast.parse(path.read_text("utf-8")))
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_eachWayToAssignToPrivateAttributesIsFound(self) -> None:
+        """Those of C{self} are the test's own; to read one is no assignment."""
+        for statement in (
+            "a._b = 1",
+            "a.b._c += 1",
+            "self.a._b: int = 1",
+            "x, (y, a._b) = z",
+            "a._b[1][2] = 3",
+            "del a._b",
+            "for a._b in z: pass",
+            "with z as a._b: pass",
+            "setattr(a, '_b', 1)",
+        ):
+            found = [*private_assignments(ast.parse(statement))]
+            self.assertEqual(len(found), 1, statement)
+        for statement in ("self._b = a._b", "a.b[c._d] = 1", "a.__doc__ = ''"):
+            found = [*private_assignments(ast.parse(statement))]
+            self.assertEqual(found, [], statement)
 
     def test_oneSetUp(self) -> None:
         """Trial calls setUp once for each test; nothing else does."""

@@ -46,7 +46,8 @@ import errno
 import mmap
 import os
 from array import array
-from typing import Final, Protocol, final
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias, final
 
 from rocketbroker.files.interfaces import IFile, IFiles
 from rocketbroker.store.disk_usage import NO_ROOM
@@ -84,6 +85,15 @@ FIRST_SIZE: Final = 1 << 16
 
 #: In memory they have room for two million; pages that are not touched cost nothing.
 MEMORY_SIZE: Final = 64 << 20
+
+
+def in_words(mapped: mmap.mmap) -> memoryview:
+    """The words of a mapping."""
+    return memoryview(mapped).cast("q")
+
+
+#: Shows a mapping as words: L{in_words}, or a test's that counts what is written.
+AsWords: TypeAlias = Callable[[mmap.mmap], memoryview]
 
 
 class Positions(Protocol):
@@ -272,14 +282,16 @@ class JoinedPositions:
     @ivar view: the words; another object after L{reach}.
     """
 
-    __slots__ = ("_file", "_map", "view")
+    __slots__ = ("_as_words", "_file", "_map", "view")
 
-    def __init__(self, file: IFile) -> None:
+    def __init__(self, file: IFile, as_words: AsWords = in_words) -> None:
         """
         @param file: open for writing.
+        @param as_words: shows its mapping as words.
         @raise OSError: there are no positions in it.
         """
         self._file = file
+        self._as_words = as_words
         self._map_all()
 
     def _map_all(self) -> None:
@@ -287,7 +299,7 @@ class JoinedPositions:
         if size < 8 * FIRST_SLOT:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         self._map = self._file.map(size, True)
-        self.view: memoryview = memoryview(self._map).cast("q")
+        self.view: memoryview = self._as_words(self._map)
 
     def reach(self, slot: int) -> None:
         """See to it that a queue's words are among those mapped.

@@ -15,11 +15,14 @@ from typing import Final, Protocol, final
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.store.shared_positions import AsWords, in_words
+from rocketbroker.store.sharing.joined_store import JoinedStore
 from rocketbroker.workers.hello import WorkerLoad, WorkerSettings
 from rocketbroker.workers.link import LinkStream
 from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
@@ -72,12 +75,14 @@ class Worker:
         wall_ms: Callable[[], int],
         usage: Usage,
         ended: Callable[[], object],
+        as_words: AsWords = in_words,
     ) -> None:
         """
         @param sock: the worker's end of the link.
         @param open_files: opens the files of the store.
         @param wall_ms: the time of day, in ms.
         @param ended: called once, when nothing is left to do.
+        @param as_words: shows it what it shares with the owner.
         """
         self.hub = Hub(reactor, sleep=sleep)
         self.table = ResponderTable()
@@ -98,8 +103,12 @@ class Worker:
         self.relay = OwnerRelay(
             self.hub, self.group, LinkStream(sock), self._told, self._end
         )
+
+        def join(options: StoreOptions, host: bytes) -> JoinedStore:
+            return JoinedStore(open_files.files, options, wall_ms, host, as_words)
+
         self.own_sends = OwnSends(
-            reactor, open_files.files, wall_ms, self.hub, self.group, self.relay
+            reactor, join, wall_ms, self.hub, self.group, self.relay
         )
         self.own_pulls = OwnPulls(reactor, open_files, self.hub, self.relay)
         self.relay.pulls = self.own_pulls

@@ -29,8 +29,8 @@ from rocketbroker.broker.appends.send_answers import (
 from rocketbroker.broker.messages.message_types import NORMAL
 from rocketbroker.broker.send.hot_sends import CODES, HotSends
 from rocketbroker.config.broker import BrokerOptions
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import SystemFailure
-from rocketbroker.files.interfaces import IFiles
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor, IConnection
@@ -92,13 +92,15 @@ class OwnSends:
     def __init__(
         self,
         reactor: HubReactor,
-        files: IFiles,
+        join: Callable[[StoreOptions, bytes], JoinedStore],
         wall_ms: Callable[[], int],
         hub: Hub,
         group: ConnectionGroup,
         relay: OwnerRelay,
     ) -> None:
         """
+        @param join: joins the owner's store, by its settings and its address in
+            records; raises L{OSError} if that cannot be done.
         @param group: the clients' connections; its table gets the responders while
             anything is allowed.
         """
@@ -109,7 +111,7 @@ class OwnSends:
         self.version = 0
         self.appended = 0
         self._reactor = reactor
-        self._files = files
+        self._join_store = join
         self._wall_ms = wall_ms
         self._hub = hub
         self._table = group.table
@@ -173,7 +175,7 @@ class OwnSends:
             return True
         try:
             host = bytes.fromhex(allowance.store_host)
-            self._store = JoinedStore(self._files, options, self._wall_ms, host)
+            self._store = self._join_store(options, host)
         except OSError as error:
             self._log.error("The store cannot be joined: {error}.", error=error)
             return False

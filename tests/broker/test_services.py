@@ -169,25 +169,24 @@ class ServicesTests(WeekCase):
 
     def test_errors(self) -> None:
         """An error in any of them is counted, and it runs again at its next time."""
-        broker = self.looking()
-        for service, call in broker.services.calls.items():
-            self.assertEqual(call.failures, 0, service.name)
-            if not broker.services.is_on(service):
+        for service in vars(services).values():
+            if type(service) is not Service:
                 continue
-            work = call._work
+            clock = Clock()
+            begun = services_of(clock)
+            begun.act_as(min(service.roles, key=list(Role).index))
+            mistakes = [ValueError(service.name)]
 
-            def fails(name: str = service.name) -> None:
-                raise ValueError(name)
+            def work(mistakes: list[ValueError] = mistakes) -> None:
+                if mistakes:
+                    raise mistakes.pop()
 
-            call._work = fails
-            while not call.failures:
-                self.network.advance(min(call.period, 1.0))
-            call._work = work
-            runs = call.runs
-            while call.runs == runs:
-                self.network.advance(min(call.period, 1.0))
-            self.network.settle()
-            self.assertEqual(call.failures, len(self.flushLoggedErrors(ValueError)))
+            call = begun.begin(service, work)
+            while call.runs < 2:
+                clock.advance(min(call.period, 1.0))
+            self.assertEqual((call.failures, mistakes), (1, []), service.name)
+            self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
+            begun.stop()
 
     def test_rows(self) -> None:
         """An operator sees when each ran, how long, and how often it failed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from select import POLLIN, poll
 from typing import Any
 
@@ -18,6 +19,7 @@ from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.store.message_store import Store
+from rocketbroker.store.shared_positions import AsWords, in_words
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.master_link import ScriptedLink
 from rocketbroker.testing.replicas import ScriptedReplicas
@@ -56,6 +58,7 @@ class WorkerHere:
             rig.wall_ms,
             NoUsage(),
             self._ends,
+            rig.as_words,
         )
 
     def _ends(self) -> None:
@@ -67,11 +70,7 @@ class WorkerHere:
         """The link and all files are closed, by the kernel; nothing else is done."""
         if self.has_ended:
             return
-        store = self.worker.own_sends._store
-        if store is not None:
-            store._lock.close()
         self.has_ended = True
-        self.worker.own_sends._store = None
         self.worker.own_sends.drafts = []
         self.worker.relay.abort()
         self.worker.hub.shut()
@@ -86,12 +85,23 @@ class SendRig:
     @ivar processes: all that were started.
     """
 
-    def __init__(self, count: int = 2, **settings: str) -> None:
+    def __init__(
+        self,
+        count: int = 2,
+        disk: MemoryDisk | None = None,
+        as_words: AsWords = in_words,
+        wrap: Callable[[Store], Any] = lambda store: store,
+        /,
+        **settings: str,
+    ) -> None:
         """
         @param count: how many workers.
+        @param as_words: shows workers what they share with the owner.
+        @param wrap: makes of the store what the broker is to see of it.
         """
         self.reactor: Any = MemoryReactorClock()
-        self.disk = MemoryDisk()
+        self.disk = disk or MemoryDisk()
+        self.as_words = as_words
         self.hub = Hub(self.reactor)
         self.clients: list[SendClient] = []
         given = {
@@ -109,7 +119,7 @@ class SendRig:
             clock=self.reactor,
             wall_ms=self.wall_ms,
             files=self.disk,
-            store=self.store,
+            store=wrap(self.store),
             in_thread=at_once,
             client=RemotingClient(self.reactor, parsed.client),
             lookup=NoLookup(),
@@ -241,6 +251,14 @@ class SendClient:
         request = Command(code, ext, body, opaque=self._opaque)
         self.socket.sendall(encode(request))
         return self._opaque
+
+    def ask_together(self, *requests: tuple[int, dict[str, str]]) -> None:
+        """Ask several times with bytes that arrive at once."""
+        data = b""
+        for code, ext in requests:
+            self._opaque += 1
+            data += encode(Command(code, ext, opaque=self._opaque))
+        self.socket.sendall(data)
 
     def send(self, body: bytes, topic: str = "T", queue_id: int = 0) -> int:
         """Send an ordinary message."""

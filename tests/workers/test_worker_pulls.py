@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.records.record import decode_all
 from rocketbroker.remoting.counts import Latencies
-from rocketbroker.store.shared_positions import READ_VERSION
+from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
@@ -20,6 +20,9 @@ from rocketbroker.workers.worker_pulls import (
 )
 from tests.broker.rig import UNIQUE, heartbeat, pull_ext, send_ext
 from tests.workers.sendrig import PULL, SEND, SendClient, SendRig
+
+#: A request that is a test's.
+CHANGE = 99
 
 #: A pull that waits for a message.
 WAITS = {"sysFlag": "6"}
@@ -284,11 +287,15 @@ class WaitingTests(OwnPullsCase):
     def test_changeInTurn(self) -> None:
         """Nothing waits here after a change, though this turn has not looked."""
         worker = self.r.alive[0]
-        reading = worker.own_pulls._reading
-        assert reading is not None
-        worker.own_pulls._turn = worker.hub.turn_count + 1
-        reading._positions.view[READ_VERSION] = 0
-        self.one.ask(PULL, pull_ext(3, **WAITS))
+
+        def change(connection: IConnection, header: bytes, body: bytes) -> bool:
+            self.r.store.sharing.let_read(0)
+            return True
+
+        worker.table.register_hot(CHANGE, change)
+        self.one.ask_together(
+            (PULL, pull_ext(0)), (CHANGE, {}), (PULL, pull_ext(3, **WAITS))
+        )
         worker.hub.doRead()
         self.r.step()
         assert self.held is not None
@@ -435,7 +442,7 @@ class ChangeTests(OwnPullsCase):
         queue = reading.queue("T", 0, self.r.store.queue("T", 0).slot, 0)
         words = queue, 0, 32, 1 << 20, None
         self.assertNotEqual(reading.read(*words, own.version), None)
-        reading._positions.view[READ_VERSION] = 0
+        self.r.store.sharing.let_read(0)
         self.assertEqual(reading.read(*words, own.version), None)
 
     def test_stopped(self) -> None:

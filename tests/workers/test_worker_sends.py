@@ -3,7 +3,7 @@ and what becomes of them when something changes."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import attrs
 from hypothesis import HealthCheck, given, settings
@@ -13,8 +13,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import batches
 from rocketbroker.remoting.hubconnection import HubConnection
+from rocketbroker.store.interfaces import Arrival
+from rocketbroker.store.message_store import Store
 from rocketbroker.store.running_flags import DISK_FULL
+from rocketbroker.store.shared_positions import in_words
 from rocketbroker.store.sharing.append_lock import APPEND_NAME
+from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import Command
@@ -47,6 +51,22 @@ class ThenChanged:
 
     def garbage(self, connection: HubConnection, data: bytes) -> None:
         """None comes."""
+
+
+class Undispatched:
+    """A store with a mistake in its dispatch, while it is C{broken}."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.broken = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def dispatch(self, most: int) -> list[Arrival]:
+        """A step, or the mistake."""
+        assert not self.broken or 1 // 0
+        return self._store.dispatch(most)
 
 
 class OwnSendsCase(SynchronousTestCase):
@@ -160,14 +180,22 @@ class ServedTests(OwnSendsCase):
 
     def test_notDispatched(self) -> None:
         """A worker goes on when what it has appended cannot be dispatched."""
-        store = self.r.broker.storage.scheduler._store
-        self.r.broker.storage.scheduler._store = cast(Any, None)
-        self.assertEqual(self.one.sent(b"a").code, 0)
-        self.r.later()
-        self.assertEqual(len(self.flushLoggedErrors(AttributeError)), 1)
-        self.r.broker.storage.scheduler._store = store
-        self.assertEqual(self.one.sent(b"b").code, 0)
-        self.assertEqual(self.r.bodies()[-2:], [b"a", b"b"])
+        stores: list[Undispatched] = []
+
+        def wrap(store: Store) -> Undispatched:
+            stores.append(Undispatched(store))
+            return stores[0]
+
+        r = SendRig(2, None, in_words, wrap)
+        self.addCleanup(r.end)
+        one, _ = self.known(r)
+        stores[0].broken = True
+        self.assertEqual(one.sent(b"a").code, 0)
+        r.later()
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        stores[0].broken = False
+        self.assertEqual(one.sent(b"b").code, 0)
+        self.assertEqual(r.bodies()[-2:], [b"a", b"b"])
 
     def test_counted(self) -> None:
         """The owner counts them as its own."""
@@ -383,23 +411,21 @@ class KilledTests(OwnSendsCase):
 
     def die_at(self, left: int) -> bool:
         """Let it die before a write; whether it has."""
-        r = self.rig()
+        disk = MemoryDisk()
+        mortal = Mortal(disk)
+        r = SendRig(2, disk, mortal.as_words)
+        self.addCleanup(r.end)
         one, two = self.known(r)
         process = r.processes[0]
-        store = process.worker.own_sends._store
-        assert store is not None
-        mortal = Mortal(r.disk)
-        mortal.take(store)
         for number in range(3):
             one.send(b"one%d" % number)
         died = False
-        mortal.left = left
+        mortal.begin(left)
         try:
             process.worker.hub.doRead()
         except Killed:
             died = True
-        mortal.left = -1
-        r.disk.watch = None
+        mortal.end()
         if died:
             process.kill()
         r.step()

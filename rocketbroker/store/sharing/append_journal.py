@@ -29,7 +29,9 @@ from rocketbroker.store.shared_positions import (
     APPENDING,
     NEXT,
     PUBLISHED,
+    AsWords,
     Positions,
+    in_words,
 )
 
 JOURNAL_BYTES: Final = 64 << 10
@@ -53,13 +55,16 @@ class AppendJournal:
     @ivar view: its words.
     """
 
-    def __init__(self, file: IFile, positions: Positions) -> None:
+    def __init__(
+        self, file: IFile, positions: Positions, as_words: AsWords = in_words
+    ) -> None:
         """
         @param file: that of the append lock.
+        @param as_words: shows its mapping as words.
         @raise OSError: it cannot be mapped.
         """
         self._map = file.map(JOURNAL_BYTES, True)
-        self.view = memoryview(self._map).cast("q")
+        self.view = as_words(self._map)
         self._positions = positions
 
     def begin(self, slots: Collection[int], end: int) -> None:

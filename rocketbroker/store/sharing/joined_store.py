@@ -38,7 +38,9 @@ from rocketbroker.store.shared_positions import (
     POSITIONS_NAME,
     PUBLISHED,
     VERSION,
+    AsWords,
     JoinedPositions,
+    in_words,
 )
 from rocketbroker.store.sharing.append_journal import MAX_QUEUES, AppendJournal
 from rocketbroker.store.sharing.append_lock import APPEND_NAME, HELD_SECONDS
@@ -71,10 +73,12 @@ class JoinedStore:
         options: StoreOptions,
         wall_ms: Callable[[], int],
         store_host: bytes,
+        as_words: AsWords = in_words,
     ) -> None:
         """
         @param options: those of the owner.
         @param store_host: the same.
+        @param as_words: shows what is shared as words.
         @raise OSError: the store has no owner that lets others append.
         """
         root = options.store_path_root_dir
@@ -87,9 +91,9 @@ class JoinedStore:
         self._is_v6 = len(store_host) == HOST_V6
         self._lock = files.open(os.path.join(root, APPEND_NAME))
         self._positions = JoinedPositions(
-            files.open(os.path.join(root, POSITIONS_NAME))
+            files.open(os.path.join(root, POSITIONS_NAME)), as_words
         )
-        self._journal = AppendJournal(self._lock, self._positions)
+        self._journal = AppendJournal(self._lock, self._positions, as_words)
         log = options.store_path_commit_log or os.path.join(root, "commitlog")
         self._segments = Segments(
             self._open_files,

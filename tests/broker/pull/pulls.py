@@ -31,7 +31,10 @@ class PullCase(SynchronousTestCase):
 
     def make(self, threads: bool = False, **settings: str) -> Rig:
         """A data path with those settings."""
-        rig = Rig(settings, threads)
+        return self.prepared(Rig(settings, threads))
+
+    def prepared(self, rig: Rig) -> Rig:
+        """A data path that gets its topic, and ends with the test."""
         self.addCleanup(rig.close)
         rig.topic("T", 4)
         return rig

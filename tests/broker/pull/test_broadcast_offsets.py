@@ -126,7 +126,7 @@ class ProxyTests(BroadcastCase):
     def test_tooMany(self) -> None:
         """Clients beyond the limit are served and not noted, until others have gone;
         so are those with too long a name."""
-        self.rig.broadcasts._most = 100
+        self.rig.change(rocketbrokerMaxBroadcastClients=100)
         self.assertEqual(self.proxy(2, "first"), (0, "4"))
         fields = fields_of(Command(PULL, pull_ext(2, requestSource="1")))
         for number in range(99):

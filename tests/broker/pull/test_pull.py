@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import Any, cast
+from typing import Any
 
 from rocketbroker.broker.pull import long_polling, pull, pull_messages
 from rocketbroker.broker.services import CHECK_SECONDS, HELD_PULLS
@@ -20,7 +20,7 @@ from tests.broker.pull.pulls import (
     PullCase,
     bodies,
 )
-from tests.broker.rig import answered, pull_ext, send_ext
+from tests.broker.rig import Rig, answered, pull_ext, send_ext
 
 LITE = RequestCode.LITE_PULL_MESSAGE
 
@@ -47,9 +47,9 @@ class AnswerTests(PullCase):
 
     def test_statusByValue(self) -> None:
         """A status is compared by its value: plug-ins bring strings of their own."""
+        self.rig = self.prepared(Rig({}, wrap=Copying))
         self.send("a", "b")
         self.rig.scheduler.dispatch()
-        self.rig.pulling._store = cast(Any, Copying(self.rig.store))
         ext = pull_ext(0)
         self.assertTrue(self.rig.hot(PULL, ext))
         self.rig.answers()

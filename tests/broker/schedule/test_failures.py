@@ -18,7 +18,6 @@ from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.corruption_log import MAX_TRIES
 from rocketbroker.store.interfaces import CREATE_MAPPED_FILE_FAILED, Draft
 from rocketbroker.store.shared_positions import MIN
-from rocketbroker.testing.threads import Threads
 from tests.broker.delays import SEND, DelayingCase, Refusing
 from tests.broker.rig import HOST, UNIQUE, Rig, send_ext
 
@@ -260,10 +259,9 @@ class BacklogTests(DelayingCase):
 
     def cold(self) -> Rig:
         """A message waits, far behind in the log; a thread looks at it."""
-        cold = {"accessMessageInMemoryMaxRatio": "0"}
-        rig = self.at_work(Rig(cold))
-        self.threads = Threads()
-        rig.schedule._in_thread = self.threads
+        cold = {"accessMessageInMemoryMaxRatio": "0", "messageIndexEnable": "false"}
+        rig = self.at_work(Rig(cold, threads=True))
+        self.threads = rig.threads
         self.send(1, b"cold")
         rig.append(b"x")
         rig.scheduler.dispatch()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.appends.group_commit import GroupCommit
@@ -11,6 +14,7 @@ from rocketbroker.broker.storage.store_scheduler import (
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival
+from rocketbroker.store.message_store import Store
 from rocketbroker.testing.replicas import ScriptedReplicas
 from tests.broker.rig import Rig, services_of
 
@@ -23,17 +27,22 @@ class SchedulerCase(SynchronousTestCase):
         self.arrived: list[tuple[int, int]] = []
         self.begin()
 
-    def begin(self, **settings: object) -> None:
-        """Work with those settings of the store."""
+    def begin(
+        self, wrap: Callable[[Store], Any] = lambda store: store, /, **settings: object
+    ) -> None:
+        """Work with those settings of the store.
+
+        @param wrap: makes of the store what the scheduler is to see of it.
+        """
         flush = str(settings.get("flush_disk_type", "ASYNC_FLUSH"))
         given = {
             "flushDiskType": flush,
             "maxIndexNum": str(settings.get("max_index_num", 1000)),
         }
-        self.rig = Rig(given, threads=True)
+        self.rig = Rig(given, threads=True, wrap=wrap)
         self.addCleanup(self.rig.close)
         options = StoreOptions(**settings)  # type: ignore[arg-type]
-        clock, store, threads = self.rig.clock, self.rig.store, self.rig.threads
+        clock, store, threads = self.rig.clock, self.rig.seen, self.rig.threads
         self.replicas = ScriptedReplicas()
         self.group_commit = GroupCommit(
             clock, store, options, threads, self.replicas.acked

@@ -22,11 +22,14 @@ from tests.broker.rig import Rig, answered, services_of
 
 
 class Failing:
-    """A store that has a mistake in its cleaning, or in its look at the disks."""
+    """A store that may have a mistake in its cleaning, or in its look at the disks.
 
-    def __init__(self, store: Store, broken: str) -> None:
+    @ivar broken: where it has it: C{clean}, C{look}, or nowhere.
+    """
+
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self.broken = broken
+        self.broken = ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -59,7 +62,7 @@ class CleaningTests(SynchronousTestCase):
             "deleteFileBatchMax": "3",
             "deleteCommitLogFilesInterval": "500",
         }
-        self.rig = Rig(settings)
+        self.rig = Rig(settings, wrap=Failing)
         self.addCleanup(self.rig.close)
         for _ in range(6):
             self.rig.append(b"x" * 60_000)
@@ -70,7 +73,7 @@ class CleaningTests(SynchronousTestCase):
         self.services = services_of(self.rig.clock, options)
         self.cleanup = Cleanup(
             self.rig.clock,
-            self.rig.store,
+            self.rig.seen,
             self.threads,
             self.services,
         )
@@ -149,10 +152,9 @@ class CleaningTests(SynchronousTestCase):
 
     def test_failure(self) -> None:
         """A round that fails is logged and counted, and the next one comes."""
-        store = Failing(self.rig.store, "clean")
-        self.cleanup._store = store  # type: ignore[assignment]
+        self.rig.seen.broken = "clean"
         self.assertEqual(self.left(60), 6)
-        store.broken = ""
+        self.rig.seen.broken = ""
         self.left(19.9)
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
         self.assertEqual(self.services.calls[CLEANING].failures, 1)
@@ -181,7 +183,7 @@ class LookTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         """A store on a disk of 100 blocks more than it needs, and a ballast."""
-        self.rig = Rig({"diskSpaceEnoughBytes": "0"})
+        self.rig = Rig({"diskSpaceEnoughBytes": "0"}, wrap=Failing)
         self.addCleanup(self.rig.close)
         disk = self.disk = self.rig.disk
         disk.capacity = disk.used() + 100 * BLOCK
@@ -189,7 +191,7 @@ class LookTests(SynchronousTestCase):
         self.clock = Clock()
         self.threads = Threads()
         self.services = services_of(self.clock)
-        self.cleanup = Cleanup(self.clock, self.rig.store, self.threads, self.services)
+        self.cleanup = Cleanup(self.clock, self.rig.seen, self.threads, self.services)
         self.cleanup.start()
         self.addCleanup(self.cleanup.stop)
 
@@ -237,12 +239,11 @@ class LookTests(SynchronousTestCase):
 
     def test_failure(self) -> None:
         """A look that fails is logged and counted, and the next one comes."""
-        store = Failing(self.rig.store, "look")
-        self.cleanup._store = store  # type: ignore[assignment]
+        self.rig.seen.broken = "look"
         self.look()
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
         self.assertEqual(self.services.calls[LOOK_AT_DISKS].failures, 1)
-        store.broken = ""
+        self.rig.seen.broken = ""
         self.ballast.allocate(0, 100 * BLOCK)
         self.assertEqual(len(self.look()), 1)
 

@@ -266,8 +266,7 @@ class RegularTests(SchedulerCase):
     def test_mistake(self) -> None:
         """No error ends the regular steps: it is logged and counted, and the step
         comes again."""
-        store = Mistaken(self.rig.store)
-        self.scheduler._store = store  # type: ignore[assignment]
+        self.begin(Mistaken)
         self.scheduler.start()
         self.advance(FINDINGS_SECONDS)
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from mmap import mmap
+from typing import cast
 
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.message_store import Store
+from rocketbroker.store.shared_positions import AsWords, in_words
 from rocketbroker.store.sharing.append_lock import APPEND_NAME
 from rocketbroker.store.sharing.joined_store import JoinedStore
 from rocketbroker.testing.files import MemoryDisk
@@ -48,9 +50,14 @@ class Shared:
         self.owner.open()
         self.owner.sharing.let_append(TOLD)
 
-    def join(self) -> JoinedStore:
-        """One more process."""
-        return JoinedStore(self.disk, options(**self.changes), self.wall, STORE_HOST)
+    def join(self, as_words: AsWords = in_words) -> JoinedStore:
+        """One more process.
+
+        @param as_words: shows it what is shared.
+        """
+        return JoinedStore(
+            self.disk, options(**self.changes), self.wall, STORE_HOST, as_words
+        )
 
     def hang(self, process: int) -> IFile:
         """Let one more process hang while it has the append lock.
@@ -115,7 +122,21 @@ class Mortal:
     def __init__(self, disk: MemoryDisk) -> None:
         self.left = -1
         self.writes = 0
-        disk.watch = self._watch
+        self._disk = disk
+
+    def begin(self, left: int) -> None:
+        """Count the writes from now on, and end before one of them.
+
+        @param left: before so many more; negative for never.
+        """
+        self.left = left
+        self.writes = 0
+        self._disk.watch = self._watch
+
+    def end(self) -> None:
+        """Count no more: it has died, or lives on."""
+        self.left = -1
+        self._disk.watch = None
 
     def count(self) -> None:
         """Another write."""
@@ -128,24 +149,20 @@ class Mortal:
         if call in ("pwrite", "truncate"):
             self.count()
 
-    def take(self, joined: JoinedStore) -> None:
-        """Let the writes of a process to shared words be such, too."""
-        inside = cast(Any, joined)
-        inside._positions = inside._log._positions = Words(self, inside._positions.view)
-        inside._journal._positions = inside._positions
-        inside._journal.view = Words(self, inside._journal.view)
+    def as_words(self, mapped: mmap) -> memoryview:
+        """Let the writes of a process to what is shared be such, too."""
+        return cast(memoryview, Words(self, in_words(mapped)))
 
 
 class Words:
-    """Shared words: a write may be the last.
-
-    @ivar view: they themselves, as positions have them.
-    """
+    """Shared words: a write may be the last."""
 
     def __init__(self, mortal: Mortal, words: memoryview) -> None:
-        self.view = self
         self._mortal = mortal
         self._words = words
+
+    def __len__(self) -> int:
+        return len(self._words)
 
     def __getitem__(self, at: int) -> int:
         return int(self._words[at])

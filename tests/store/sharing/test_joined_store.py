@@ -226,21 +226,19 @@ class DeathTests(SynchronousTestCase):
         @return: how many there are, and whether its append exists.
         """
         shared = Shared()
-        joined = shared.join()
+        mortal = Mortal(shared.disk)
+        joined = shared.join(mortal.as_words)
         queues = [shared.queue("T", number) for number in range(3)]
         theirs = [shared.theirs(joined, queue) for queue in queues]
         shared.owner.append([draft(queues[0], b"old"), draft(queues[2], b"old")])
-        mortal = Mortal(shared.disk)
-        mortal.take(joined)
         drafts = [draft(theirs[n % 2], b"%d" % n) for n in range(4)]
-        mortal.left = count
+        mortal.begin(count)
         try:
             joined.append(drafts, TOLD)
         except Killed:
             # The kernel releases its lock, and nothing of the process is left.
             joined._lock.close()
-        mortal.left = -1
-        shared.disk.watch = None
+        mortal.end()
         there = shared.owner.published_position > drafts[0].position > 0
         shared.owner.append([draft(queues[1], b"new")])
         self.assertEqual(shared.owner._positions.view[APPENDING], 0)
@@ -268,15 +266,14 @@ class DeathTests(SynchronousTestCase):
     def test_othersDoNotMend(self) -> None:
         """Until the owner has mended it, others leave their appends to it."""
         shared = Shared()
-        dying, other = shared.join(), shared.join()
-        queue = shared.queue()
         mortal = Mortal(shared.disk)
+        dying, other = shared.join(mortal.as_words), shared.join()
+        queue = shared.queue()
         drafts = [draft(shared.theirs(dying, queue), b"one")]
-        mortal.take(dying)
-        mortal.left = 8
+        mortal.begin(8)
         self.assertRaises(Killed, dying.append, drafts, TOLD)
         dying._lock.close()
-        shared.disk.watch = None
+        mortal.end()
         its = shared.theirs(other, queue)
         self.assertFalse(other.append([draft(its, b"two")], TOLD))
         shared.owner.sharing.mend()
@@ -288,15 +285,14 @@ class DeathTests(SynchronousTestCase):
         """If zeros cannot be written where it has died, later appends overwrite what is
         there."""
         shared = Shared()
-        dying = shared.join()
-        queue = shared.queue()
         mortal = Mortal(shared.disk)
+        dying = shared.join(mortal.as_words)
+        queue = shared.queue()
         drafts = [draft(shared.theirs(dying, queue), b"one")]
-        mortal.take(dying)
-        mortal.left = 8
+        mortal.begin(8)
         self.assertRaises(Killed, dying.append, drafts, TOLD)
         dying._lock.close()
-        shared.disk.watch = None
+        mortal.end()
         shared.disk.fail("pwrite", errno.EIO)
         shared.owner.sharing.mend()
         shared.owner.append([draft(queue, b"two")])
