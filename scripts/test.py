@@ -5,9 +5,10 @@
                             [--compiled] [names of tests ...]
 
 Without a name it runs all tests, but the large forms of the heavy ones. --fast leaves
-out tests/integration; --heavy runs only the heavy tests (those that import
-tests.heavy), in their large form: long hand-overs and full sweeps. With names it runs
-those packages, modules, classes or methods.
+out tests/integration, and installs no more than unit tests need (the extra C{test}):
+those of exports and Spark are skipped where these are not installed. --heavy runs only
+the heavy tests (those that import tests.heavy), in their large form: long hand-overs
+and full sweeps. With names it runs those packages, modules, classes or methods.
 
 --compiled compiles the codec in a copy of the checkout (scripts/compiled.py) and runs
 the tests there: without a name those of the codec and of what uses it.
@@ -17,7 +18,8 @@ the tests there: without a name those of the codec and of what uses it.
 A part is a package of tests, or a class of tests/integration, or what a class says with
 its attribute C{part}; each runs in a process
 and a directory (_trial_temp-NAME) of its own. What a part says is printed when it has
-ended; until then it is in _trial_temp-NAME.log. The environment is .env in the
+ended, below a line with its counts; until then it is in _trial_temp-NAME.log. When no
+part has ended for half a minute, a line says which run. The environment is .env in the
 checkout. The last line is `N passed, N failed, N skipped`. Standard library only.
 """
 
@@ -37,8 +39,9 @@ import subprocess
 import time
 import venv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,17 @@ MAX_SLOW = 15
 
 #: So many lines of why a test failed are told again at the end.
 MAX_REASON = 30
+
+#: The extras of setup.cfg that unit tests need, all tests, and the large forms.
+FAST_EXTRAS = "test"
+EXTRAS = "spark,test,integration"
+HEAVY_EXTRAS = f"{EXTRAS},docs"
+
+#: After so many seconds in which no part has ended, a line says which run.
+QUIET_SECONDS = 30.0
+
+#: How often the ends of parts are looked for, in seconds.
+LOOK_SECONDS = 0.1
 
 #: By this variable tests.heavy learns that the large forms are wanted.
 HEAVY_VARIABLE = "ROCKETBROKER_HEAVY_TESTS"
@@ -99,54 +113,6 @@ SHARES = {
     "tests.integration.test_transaction_handover": 0.25,
 }
 
-#: How long the slow parts take, roughly, in seconds: they begin first. All others
-#: take a few seconds.
-SECONDS = {
-    "tests.integration.test_transaction_handover.TransactionHandOverTests": 150,
-    "tests.integration.test_walk.WalkTests": 120,
-    "tests.integration.test_delay_handover.DelayHandOverTests": 130,
-    "tests.integration.test_replication.ReplicationTests": 140,
-    "tests.integration.test_repair.RepairTests": 130,
-    "tests.integration.test_timer_handover.TimerHandOverTests": 120,
-    "tests.integration.test_pop_handover.PopHandOverTests": 120,
-    "tests.integration.test_pages.PageTests": 110,
-    "tests.integration.test_spark_cluster.ClusterTests": 90,
-    "tests.integration.proxy": 100,
-    "tests.integration.test_export.ExportTests": 80,
-    "tests.integration.java-5.3.3": 80,
-    "tests.integration.test_slave_life.TablesTests": 70,
-    "tests.integration.test_slave_life.JavaTablesTests": 70,
-    "tests.integration.test_slave_life.FailoverTests": 70,
-    "tests.integration.test_handover.HandOverTests": 60,
-    "tests.integration.test_queue_handover.QueueHandOverTests": 60,
-    "tests.integration.java-4.9.8": 60,
-    "tests.integration.test_java_client.BrokerComesAndGoes": 60,
-    "tests.integration.test_discrepancies.DiscrepanciesTests": 45,
-    "tests.integration.test_mqadmin.MqadminTests": 40,
-    "tests.integration.test_workers.WorkersTests": 40,
-    "tests.integration.test_status.StatusTests": 40,
-    "tests.integration.test_sidebyside.SideBySideTests": 30,
-    "tests.integration.test_store_in_use.InUseTests": 30,
-    "tests.integration.test_scale.ScaleTests": 30,
-    "tests.integration.test_sink.SinkTests": 45,
-    "tests.integration.test_streams.StreamTests": 60,
-    "tests.integration.test_static_topics.StaticTopicTests": 55,
-    "tests.integration.test_follow.FollowTests": 40,
-    "tests.integration.test_replication_rows.ReplicationRowsTests": 27,
-    "tests.integration.test_pop_rows.PopRowsTests": 60,
-    "tests.integration.test_timer_rows.TimerRowsTests": 30,
-    "tests.integration.test_quickstart.QuickstartTests": 20,
-    "tests.broker": 20,
-    "tests.sweeps": 16,
-    "tests.integration.test_full_disk.FullDiskTests": 14,
-    "tests.integration.test_refusals.RefusedStarts": 13,
-    "tests.integration.test_model.ModelTests": 12,
-    "tests.storetools.repair": 12,
-    "tests": 11,
-    "tests.app": 10,
-    "tests.store": 10,
-}
-
 
 @dataclass
 class Part:
@@ -168,6 +134,20 @@ class Part:
         if self.is_heavy or not name.startswith("tests.integration"):
             return SHARE
         return SHARES.get(".".join(name.split(".")[:3]), SHARE_OF_INTEGRATION)
+
+    @property
+    def order(self) -> int:
+        """When it begins: what takes longest comes first, so that nothing is left to
+        run alone at the end. Integration takes longer than unit tests, and what has a
+        large form longest, in its small one, too."""
+        if not self.names[0].startswith("tests.integration"):
+            return 2
+        return 1 if self.modules.isdisjoint(heavy_modules()) else 0
+
+    @property
+    def modules(self) -> set[str]:
+        """The modules of its tests."""
+        return {name.rsplit(".", 2)[0] for name in self.names}
 
     @property
     def log(self) -> Path:
@@ -192,10 +172,15 @@ class Outcome:
     failed: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
-    def add(self, part: Part, code: int) -> None:
-        """Print what a part has said without its times, and count it."""
+    def add(self, part: Part, code: int, took: str) -> None:
+        """Print a line for a part that has ended, and what it has said without its
+        times; count it.
+
+        @param took: how long it took, in words.
+        """
         name = ""
         failed: list[str] = []
+        said: list[str] = []
         lines = part.log.read_text("utf-8", "replace").splitlines()
         for line in lines:
             if line.startswith("====="):
@@ -211,11 +196,11 @@ class Outcome:
                 name = begun[1]
             if name and line.endswith(("[FAILURE]", "[ERROR]")):
                 failed.append(name)
-            print(line)
+            said.append(line)
         tail = "\n".join(lines[-4:])
-        for said in "\n".join(lines).split(f"\n{'=' * 79}\n")[1:]:
-            if said.startswith(("[FAIL]", "[ERROR]")):
-                self.reasons.append("\n".join(said.splitlines()[-MAX_REASON:]))
+        for reason in "\n".join(lines).split(f"\n{'=' * 79}\n")[1:]:
+            if reason.startswith(("[FAIL]", "[ERROR]")):
+                self.reasons.append("\n".join(reason.splitlines()[-MAX_REASON:]))
         found = {kind: int(n) for kind, n in re.findall(r"(\w+)=(\d+)", tail)}
         if code and not found.get("failures") and not found.get("errors"):
             found["errors"] = 1
@@ -223,6 +208,8 @@ class Outcome:
             self.reasons.append("\n".join(lines[-MAX_REASON:]))
         self.counts.update(found)
         self.failed += failed
+        print(f"== {part.name}: {counted(Counter(found))}{took}")
+        print("\n".join(said), flush=True)
         part.log.unlink()
 
     def close(self, skips_fail: bool) -> int:
@@ -243,21 +230,30 @@ class Outcome:
         if counts["skips"] and skips_fail:
             print("tests were skipped, which --no-skips forbids")
             code = 1
-        passed, skipped = counts["successes"], counts["skips"]
-        print(f"{passed} passed, {failed} failed, {skipped} skipped")
+        print(counted(counts))
         return code
+
+
+def counted(counts: Counter[str]) -> str:
+    """Counts of trial's, as the last line has them."""
+    failed = counts["failures"] + counts["errors"]
+    passed, skipped = counts["successes"], counts["skips"]
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
 
 
 def environment(extras: str) -> Path:
     """The Python of the checkout's environment, with rocketbroker and C{extras}."""
     python = ENVIRONMENT / "bin" / "python"
+    wanted_extras = set(extras.split(","))
     stamp = ENVIRONMENT / f".installed-{extras.replace(',', '-')}"
     # An editable installation links each module by itself: a new one needs another.
     modules = (p for top in INSTALLED for p in sorted((ROOT / top).rglob("*.py")))
     parts = [(ROOT / "setup.cfg").read_bytes(), *(str(p).encode() for p in modules)]
     wanted = hashlib.sha256(b"\n".join(parts)).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return python
+    for found in ENVIRONMENT.glob(".installed-*"):
+        has = set(found.name.removeprefix(".installed-").split("-"))
+        if wanted_extras <= has and found.read_text() == wanted:
+            return python
     if not python.exists():
         venv.create(ENVIRONMENT, with_pip=True)
     print("installing rocketbroker and what it needs into .env", flush=True)
@@ -267,6 +263,16 @@ def environment(extras: str) -> Path:
     subprocess.run([*install, f"{ROOT}[{extras}]"], check=True, cwd=ROOT)
     stamp.write_text(wanted)
     return python
+
+
+@cache
+def heavy_modules() -> tuple[str, ...]:
+    """The test modules that have large forms."""
+    return tuple(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "from tests.heavy import" in path.read_text("utf-8")
+    )
 
 
 def list_tests(names: list[str]) -> None:
@@ -299,7 +305,7 @@ def call(python: Path, heavy: bool) -> tuple[list[str], dict[str, str]]:
 
 
 def parts_of(python: Path, names: list[str], heavy: bool) -> list[Part]:
-    """The parts, the slowest first.
+    """The parts, in the order in which they begin.
 
     @param heavy: each test is a part of its own.
     """
@@ -320,7 +326,7 @@ def parts_of(python: Path, names: list[str], heavy: bool) -> list[Part]:
         names = parts.setdefault(part, Part(part, [], heavy)).names
         if name not in names:
             names.append(name)
-    return sorted(parts.values(), key=lambda part: -SECONDS.get(part.name, 0))
+    return sorted(parts.values(), key=lambda part: part.order)
 
 
 def start(part: Part, python: Path, heavy: bool) -> subprocess.Popen[bytes]:
@@ -341,28 +347,64 @@ def start(part: Part, python: Path, heavy: bool) -> subprocess.Popen[bytes]:
         )
 
 
+@dataclass
+class Running:
+    """A part that runs.
+
+    @ivar begun: when it began, by the monotonic clock.
+    """
+
+    part: Part
+    begun: float
+    process: subprocess.Popen[bytes]
+
+
+def still_running(begun: Iterable[tuple[Part, float]], now: float) -> str:
+    """The line that says which parts run, and for how long."""
+    names = [f"{part.name} ({now - since:.0f} s)" for part, since in begun]
+    return f".. still running: {', '.join(names)}"
+
+
+def wait(running: dict[int, Running]) -> tuple[Running, float]:
+    """Wait until a part has ended; say which run when that takes long.
+
+    @return: the part, and how many seconds of processors it took.
+    """
+    quiet = time.monotonic()
+    while True:
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
+        if pid:
+            ended = running.pop(pid)
+            ended.process.returncode = os.waitstatus_to_exitcode(status)
+            return ended, usage.ru_utime + usage.ru_stime
+        now = time.monotonic()
+        if now - quiet >= QUIET_SECONDS:
+            begun = [(each.part, each.begun) for each in running.values()]
+            print(still_running(begun, now), flush=True)
+            quiet = now
+        time.sleep(LOOK_SECONDS)
+
+
 def run(python: Path, names: list[str], heavy: bool) -> Outcome:
     """Run all parts, as many at a time as keep the processors busy."""
     outcome = Outcome()
     waiting = parts_of(python, names, heavy)
-    running: dict[int, tuple[Part, float, subprocess.Popen[bytes]]] = {}
+    count = len(waiting)
+    running: dict[int, Running] = {}
     room = float(os.cpu_count() or 1)
     while waiting or running:
-        busy = sum(part.share for part, *_ in running.values())
+        busy = sum(each.part.share for each in running.values())
         fits = [part for part in waiting if busy + part.share <= room]
         if fits and busy < room:
             waiting.remove(fits[0])
             process = start(fits[0], python, heavy)
-            running[process.pid] = fits[0], time.monotonic(), process
+            running[process.pid] = Running(fits[0], time.monotonic(), process)
             continue
-        pid, status, usage = os.wait4(-1, 0)
-        part, begun, process = running.pop(pid)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        seconds = time.monotonic() - begun
-        processors = usage.ru_utime + usage.ru_stime
-        outcome.parts.append((seconds, processors, part.name))
-        print(f"== {part.name}: {seconds:.1f} s", flush=True)
-        outcome.add(part, process.returncode)
+        ended, processors = wait(running)
+        seconds = time.monotonic() - ended.begun
+        outcome.parts.append((seconds, processors, ended.part.name))
+        took = f" in {seconds:.1f} s; {len(outcome.parts)} of {count} parts"
+        outcome.add(ended.part, ended.process.returncode, took)
     return outcome
 
 
@@ -371,11 +413,7 @@ def chosen(words: argparse.Namespace) -> list[str]:
     if words.names:
         return list(words.names)
     if words.heavy:
-        return [
-            ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            for path in sorted((ROOT / "tests").rglob("test_*.py"))
-            if "from tests.heavy import" in path.read_text("utf-8")
-        ]
+        return [*heavy_modules()]
     inside = [p.parent for p in sorted((ROOT / "tests").glob("*/__init__.py"))]
     names = [f"tests.{path.name}" for path in inside]
     names += [f"tests.{path.stem}" for path in sorted((ROOT / "tests").glob("test_*"))]
@@ -397,7 +435,8 @@ def main() -> int:
         return 0
     python = Path(sys.executable)
     if not words.no_install:
-        python = environment("spark,test,docs" if words.heavy else "spark,test")
+        extras = FAST_EXTRAS if words.fast else EXTRAS
+        python = environment(HEAVY_EXTRAS if words.heavy else extras)
     if words.compiled:
         # Here, as the environment must be there first.
         from scripts.compiled import in_copy

@@ -1,2 +1,6 @@
 # -*- test-case-name: tests -*-
 """Tests, laid out as the packages are."""
+
+from tests.missing import skip_where_missing
+
+skip_where_missing()

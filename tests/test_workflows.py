@@ -10,7 +10,7 @@ import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
 from scripts.release import MINORS
-from scripts.test import ROOT
+from scripts.test import EXTRAS, ROOT
 
 FOLDER = ROOT / ".github"
 
@@ -59,6 +59,12 @@ class WorkflowTests(SynchronousTestCase):
             if "'.[" in line:
                 named = line.split("'.[")[1].split("]")[0].split(",")
                 self.assertLessEqual(set(named), extras, line)
+
+    def test_unitTestsRunWithTheirExtraAlone(self) -> None:
+        """And once with all extras."""
+        unit, fast = ([*self.jobs[name]["steps"]] for name in ("unit", "fast"))
+        self.assertIn("'.[test]'", unit[-2]["run"])
+        self.assertIn(f"'.[{EXTRAS}]'", fast[-2]["run"])
 
     def test_scriptsOfTheWorkflowsExist(self) -> None:
         """What is run lies in the checkout."""

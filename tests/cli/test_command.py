@@ -18,6 +18,7 @@ from rocketbroker.cli.export.commands import Spark, display, run_export
 from rocketbroker.cli.lazycommands import LazyCommands
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.export.progress import LineDisplay
+from tests.missing import needs
 
 
 class CommandTests(SynchronousTestCase):
@@ -110,6 +111,7 @@ class CommandTests(SynchronousTestCase):
             self.assertEqual(result.exit_code, 2)
             self.assertIn(printed, result.output)
 
+    @needs("pyarrow")
     def test_options(self) -> None:
         """Words that make no sense are refused before anything begins."""
         usual = ("export", "run", "T", "--store", "s", "--to", "d")
@@ -137,6 +139,7 @@ class CommandTests(SynchronousTestCase):
             error = self.call(*usual, *words).stderr
             self.assertEqual("is read as UTC." in error, told, words)
 
+    @needs("pyarrow")
     def test_times(self) -> None:
         """A time that is none is refused before anything begins."""
         words = ("export", "run", "a", "--store", "s", "--to", "d", "--since", "soon")
@@ -144,6 +147,7 @@ class CommandTests(SynchronousTestCase):
         self.assertIsInstance(result.exception, ConfigurationError)
         self.assertIn("startingTimestamp='soon': is neither", str(result.exception))
 
+    @needs("pyarrow")
     def test_noStore(self) -> None:
         """An export that cannot begin ends with 1 and one line."""
         given = {"store": self.mktemp(), "subscribe": "T"}
@@ -174,6 +178,7 @@ class MainTests(SynchronousTestCase):
             ended = self.assertRaises(SystemExit, main)
         return ended.code, errors.getvalue()
 
+    @needs("pyarrow")
     def test_sentence(self) -> None:
         """What goes wrong is said without a traceback."""
         path = self.mktemp()
@@ -183,6 +188,7 @@ class MainTests(SynchronousTestCase):
         self.assertEqual(printed, f"rocketbroker: {text}\n")
         self.assertFalse(os.path.exists(path))
 
+    @needs("pyarrow")
     def test_rootIsAFile(self) -> None:
         """So is a directory that is none."""
         path = self.mktemp()
