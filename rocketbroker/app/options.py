@@ -25,6 +25,7 @@ from rocketbroker.config.keyed import KeyedOptions, did_you_mean, text_of
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
 from rocketbroker.config.running import running_only
+from rocketbroker.config.unsupported import REMOVED
 from rocketbroker.errors import ConfigurationError, StoreError
 
 P = ParamSpec("P")
@@ -102,6 +103,13 @@ def log_ignored(
     parts = tuple(parts)
     known = [key for part in parts for key in part.keys()]  # noqa: SIM118
     for key in unknown:
+        if key in REMOVED:
+            log.warn(
+                "The setting {key} was removed: {instead}.",
+                key=key,
+                instead=REMOVED[key],
+            )
+            continue
         log.warn(
             "The setting {key} is not known here.{hint}",
             key=key,

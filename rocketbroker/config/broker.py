@@ -241,8 +241,6 @@ class BrokerOptions(KeyedOptions):
         "metrics_prom_exporter_port": "the port of /metrics and /healthz; 0: none",
         "metrics_prom_exporter_host": "its address; empty: all",
         "metrics_label": "labels on every sample, key:value,key:value",
-        "metrics_exporter_names": "metrics also under the names of the official "
-        "exporter (ours)",
         "enable_remoting_metrics": "export the metrics of requests and connections",
         "enable_message_store_metrics": "export the metrics of the store",
         "enable_connection_metrics": "export the numbers of clients",
@@ -494,7 +492,6 @@ class BrokerOptions(KeyedOptions):
     metrics_prom_exporter_host: str = ""
     metrics_label: str = ""
     metrics_in_delta: bool = False
-    metrics_exporter_names: bool = running(False)
     enable_remoting_metrics: bool = running(True)
     enable_message_store_metrics: bool = running(True)
     enable_pop_metrics: bool = running(True)

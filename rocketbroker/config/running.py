@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rocketbroker.config.keyed import KeyedOptions, did_you_mean
-from rocketbroker.config.unsupported import Unsupported, check_supported
+from rocketbroker.config.unsupported import REMOVED, Unsupported, check_supported
 from rocketbroker.errors import ConfigurationError, NoPermission, SystemFailure
 
 #: How long the value of a setting may be that a request changes.
@@ -68,6 +68,10 @@ def check_change(
                     f"Can not update config {key} while running: it needs a restart."
                 )
     for key in texts:
+        if key in REMOVED:
+            raise NoPermission(
+                f"Can not update config {key}: it was removed: {REMOVED[key]}."
+            )
         if key not in known:
             raise NoPermission(
                 f"Can not update config {key[:MAX_VALUE]}: it is not known here."

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.config.test_unsupported -*-
-"""Settings that refuse the start, because what they ask for is not built.
+"""Settings that refuse the start, because what they ask for is not built; settings of
+ours that were removed.
 
 A setting stands here if ignoring it would lose data, open access, or change what
 clients see: the operator would believe in a copy, a lock or a limit that is not there.
@@ -98,6 +99,13 @@ NAME_SERVER: Final = (
     Unsupported("clusterTest", _OFF, "routes of other name servers are not asked for"),
     Unsupported("enableControllerInNamesrv", _OFF, "controllers are not supported yet"),
 )
+
+
+#: Settings of ours that earlier releases had: what to do instead.
+REMOVED: Final = {
+    "metricsExporterNames": "RocketMQ's own rocketmq-exporter runs with this broker as "
+    "it is; start it beside the broker for metrics under its names",
+}
 
 
 def check_supported(

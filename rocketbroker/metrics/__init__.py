@@ -13,8 +13,6 @@ L{rocketbroker.metrics.timers}: of those the timers'.
 L{rocketbroker.metrics.retries}: of those messages sent back and dead letters.
 L{rocketbroker.metrics.replica_families}: of those masters and slaves.
 L{rocketbroker.metrics.failures}: of those periodic work and limits.
-L{rocketbroker.metrics.exporter_families}: the same under the names of the exporter.
-L{rocketbroker.metrics.exporter_runtime}: of those the broker's state.
 L{rocketbroker.metrics.lag}: how far consumer groups are behind.
 L{rocketbroker.metrics.namesrv_families}: the metrics of a name server.
 L{rocketbroker.metrics.remoting_families}: the metrics of a port, of either.

@@ -28,8 +28,6 @@ from rocketbroker.broker.stats.creation_times import CREATION_BOUNDS, CreationTi
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.existing import Existing
-from rocketbroker.metrics.exporter_families import ExporterFamilies
-from rocketbroker.metrics.exporter_runtime import add_runtime
 from rocketbroker.metrics.failures import add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.pops import add_pops
@@ -161,7 +159,7 @@ class BrokerFamilies:
                 await self._in_thread(partial(self._lags.read, batch))
             await run(self._lags.add_ages(self._wall_ms()))
         oldest = -1
-        if options.enable_message_store_metrics or options.metrics_exporter_names:
+        if options.enable_message_store_metrics:
             oldest = await self._in_thread(partial(first_store_time, broker.store))
         process = await self._in_thread(read_process)
         await run(self._add_topics_and_groups(samples))
@@ -189,10 +187,6 @@ class BrokerFamilies:
             yield from add_sent_back(samples, broker.send.send_back, existing)
             yield from self._add_pulls(samples)
             yield from self._add_sends(samples)
-        if options.metrics_exporter_names:
-            yield from ExporterFamilies(
-                samples, broker, self._lags.broadcasting, existing
-            ).add()
 
     def _add_totals(self, samples: Samples, oldest: int) -> None:
         """What is not of single topics and groups.
@@ -216,8 +210,6 @@ class BrokerFamilies:
             add_limits(samples, broker)
             add_followers(samples, broker)
             add_replicas(samples, broker, self._wall_ms())
-        if options.metrics_exporter_names:
-            add_runtime(samples, broker, oldest)
         for name, group in self._ports.items():
             add_port(samples, name, group, options.enable_remoting_metrics)
         add_workers(samples, self._workers)

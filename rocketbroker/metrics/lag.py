@@ -119,10 +119,6 @@ class _Families:
             "rocketmq_consumer_queueing_latency_milliseconds",
             "age of the oldest message that is not pulled",
         )
-        self.age_of_exporter = gauges(
-            "rocketmq_group_get_latency_by_storetime",
-            "age of the oldest message that is not committed, in ms",
-        )
 
 
 @final
@@ -300,16 +296,8 @@ class LagFamilies:
         families.behind.add(labels, lag.behind)
         families.in_flight.add(labels, lag.in_flight)
         families.ready.add(labels, lag.ready)
-        ages = [
-            (families.age, labels, lag.committed),
-            (families.age_pulled, labels, lag.pulled),
-        ]
-        options = broker.settings.broker
-        if options.metrics_exporter_names and not is_retry:
-            labels = samples.labels(broker=options.broker_name, topic=topic, group=name)
-            ages.append((families.age_of_exporter, labels, lag.committed))
-        for family, text, places in ages:
-            self._add_age(family, text, topic, places, now, known)
+        self._add_age(families.age, labels, topic, lag.committed, now, known)
+        self._add_age(families.age_pulled, labels, topic, lag.pulled, now, known)
 
     def _add_age(
         self,

@@ -31,7 +31,8 @@ class IgnoredTests(SynchronousTestCase):
     """L{log_ignored}."""
 
     def test_lines(self) -> None:
-        """A line for each key that is not known, and one for keys without effect."""
+        """A line for each key that is not known, or was removed, and one for keys
+        without effect."""
         lines: list[str] = []
 
         @implementer(ILogObserver)
@@ -41,19 +42,23 @@ class IgnoredTests(SynchronousTestCase):
         log = Logger(observer=observe)
         options = BrokerOptions(append_ack_async=True, transfer_msg_by_heap=False)
         keys = ["transferMsgByHeap", "appendAckAsync", "regionId"]
-        log_ignored(log, ["color", "autocreateTopicEnabel"], keys, [options])
+        unknown = ["color", "autocreateTopicEnabel", "metricsExporterNames"]
+        log_ignored(log, unknown, keys, [options])
         self.assertEqual(
             lines,
             [
                 "The setting color is not known here.",
                 "The setting autocreateTopicEnabel is not known here. Did you mean "
                 "autoCreateTopicEnable?",
+                "The setting metricsExporterNames was removed: RocketMQ's own "
+                "rocketmq-exporter runs with this broker as it is; start it beside the "
+                "broker for metrics under its names.",
                 "These settings have no effect here: appendAckAsync, "
                 "transferMsgByHeap (docs/settings.rst).",
             ],
         )
         log_ignored(log, [], ["regionId"], [options])
-        self.assertEqual(len(lines), 3)
+        self.assertEqual(len(lines), 4)
 
 
 class PrintedTests(SynchronousTestCase):

@@ -59,6 +59,12 @@ class ChangeTests(SynchronousTestCase):
         texts = {key: same[key] for key in ("listenPort", "storePathRootDir")}
         self.assertEqual(self.settings.changed(texts).as_properties(), same)
 
+    def test_removedSettingIsRefusedWithWhatToDoInstead(self) -> None:
+        """An earlier release had it, and a script may set it still."""
+        code, text = self.refusal(metricsExporterNames="true")
+        self.assertEqual(code, 16)
+        self.assertIn("it was removed: RocketMQ's own rocketmq-exporter runs", text)
+
     def test_unknown(self) -> None:
         """An unknown key is refused by name; so is one that only the file has."""
         self.settings = self.make(color="blue")

@@ -212,7 +212,7 @@ class BrokerFamiliesTests(SynchronousTestCase):
 
     def test_samplesOfDeletedTopicGoAfterAnHour(self) -> None:
         """Those of all families; meanwhile their counters are as they were."""
-        self.begin(metricsExporterNames="true")
+        self.begin()
         broker = self.broker
         self.send(10)
         self.consumer()
