@@ -3,21 +3,19 @@
 
 One binary array lies over the whole buffer, with every position that matters as an
 offset; C{take()} of every sixth element then is all bodies, and so on. Nothing is
-copied before Arrow's own gather. Offsets have 32 bits, hence L{MAX_BUFFER}.
+copied before Arrow's own gather. Offsets are signed and have 32 bits, so no buffer may
+have 2 GiB or more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rocketbroker.arrow.layout import Bytes, Ints
-
-#: The most bytes that one buffer may have: offsets are signed, of 32 bits.
-MAX_BUFFER: Final = 2**31 - 1
 
 
 def cut_and_take(buffer: Any, cuts: Ints, first: int, step: int) -> Any:

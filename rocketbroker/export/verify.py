@@ -55,9 +55,6 @@ FILES: Final = "files"
 DIGESTS: Final = "digests"
 SOURCE: Final = "source"
 
-#: The levels that need only the export.
-LEVELS: Final = (MANIFEST, FILES, DIGESTS)
-
 #: The summary of the last check.
 VERIFIED: Final = f"{FOLDER}/report/verified.json"
 

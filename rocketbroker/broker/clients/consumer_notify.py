@@ -31,9 +31,6 @@ from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.frames import encode
 from rocketbroker.wire.headers.client import NotifyConsumerIdsChangedRequestHeader
 
-#: The period of notices that are not sent at once.
-LATE_SECONDS: Final = 15
-
 #: A group that was notified is not notified again for so long.
 PAUSE_SECONDS: Final = 0.1
 

@@ -53,9 +53,6 @@ from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 
-#: How often groups that have changed are looked at.
-LOOK_SECONDS: Final = 5.0
-
 #: In the same units, what a group costs beside its members, who are one each, and what
 #: a problem costs.
 GROUP_WORK: Final = 50

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from rocketbroker.records.properties import SHARDING_KEY
+
 NORMAL: Final = "normal"
 FIFO: Final = "fifo"
 DELAY: Final = "delay"
 TRANSACTION: Final = "transaction"
-
-#: The key of what is consumed in order.
-SHARDING_KEY: Final = "__SHARDINGKEY"
 
 #: What makes a message wait, in the spellings of all clients.
 _WAITING: Final = (

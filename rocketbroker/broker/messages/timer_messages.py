@@ -64,10 +64,6 @@ NEVER: Final = (1 << 63) - 1
 
 _VERSION: Final = "v1"
 
-#: A slot between the limit of messages and twice that refuses some at random, in
-#: thousandths.
-_SHARES: Final = 1000
-
 _CRC_NAME: Final = CRC32.encode()
 _TAGS_NAME: Final = TAGS.encode()
 
