@@ -20,15 +20,28 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
-from rocketbroker.broker.pop.progress import HeldCheckPoint, Line, Place, PopProgress
+from rocketbroker.broker.pop.progress import (
+    HeldCheckPoint,
+    Line,
+    Place,
+    PointInput,
+    PointState,
+    PopProgress,
+)
 from rocketbroker.broker.pop.revive_log import ReviveLog
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.errors import BrokerError
 from rocketbroker.records.check_points import Ack, CheckPoint, Key
 from rocketbroker.store.interfaces import PUT_OK, Draft
 
 #: What a check point has to spare besides popCkStayBufferTimeOut, in ms.
 SPARE_MS: Final = 1500
+
+# Members of an enumeration are slow to look up.
+_KEPT: Final = PointState.KEPT
+_STORED: Final = PointState.STORED
+_WRITING: Final = PointState.WRITING
 
 
 @final
@@ -83,7 +96,8 @@ class CheckPointBuffer:
         if not stays:
             self._write(held, stored)
         line.held.append(held)
-        self._waiting[point.key] = held
+        if held.state is not _STORED:
+            self._waiting[point.key] = held
         self._progress.popped(place, point.count)
         return not stays
 
@@ -101,7 +115,7 @@ class CheckPointBuffer:
     def stays(self, key: Key) -> bool:
         """Whether acknowledgements may find a check point here."""
         held = self._waiting.get(key)
-        return held is not None and held.stays
+        return held is not None and held.state is _KEPT
 
     def ack(self, key: Key, offsets: Sequence[int]) -> bool:
         """Acknowledge messages of a check point in memory.
@@ -109,8 +123,9 @@ class CheckPointBuffer:
         @return: whether it is there, so that nothing has to be written.
         """
         held = self._waiting.get(key)
-        if held is None or held.point is None or not held.stays or held.is_writing:
+        if held is None or held.state is not _KEPT:
             return False
+        assert held.point is not None
         options = self._options
         left_ms = held.point.revive_ms - self._wall_ms()
         age_ms = (self._seconds() - held.born_s) * 1000
@@ -124,6 +139,7 @@ class CheckPointBuffer:
             if index >= 0:
                 held.acked |= 1 << index
         if held.is_acked():
+            held.on(PointInput.ALL_ACKED)
             self.merged += 1
             del self._waiting[key]
         return True
@@ -133,12 +149,12 @@ class CheckPointBuffer:
         now, now_ms, options = self._seconds(), self._wall_ms(), self._options
         for held in list(self._waiting.values()):
             assert held.point is not None
-            if held.is_writing:
+            if held.state is _WRITING:
                 continue
             left_ms = held.point.revive_ms - now_ms
             age_ms = (now - held.born_s) * 1000
             if (
-                not held.stays
+                held.state is not _KEPT
                 or left_ms < options.pop_ck_stay_buffer_time_out
                 or age_ms >= options.pop_ck_stay_buffer_time
             ):
@@ -147,7 +163,7 @@ class CheckPointBuffer:
     def drain(self) -> None:
         """Write all: the broker stops, and the next one is not to pop them again."""
         for held in list(self._waiting.values()):
-            if not held.is_writing:
+            if held.state is not _WRITING:
                 self._write(held, _nothing)
 
     def clear(self) -> None:
@@ -159,8 +175,12 @@ class CheckPointBuffer:
         point = held.point
         assert point is not None
         settled = partial(self._settled, held, stored)
-        self._log.put_check_point(point, held.revive_queue, settled)
-        held.is_writing = True
+        held.on(PointInput.WRITE)
+        try:
+            self._log.put_check_point(point, held.revive_queue, settled)
+        except BrokerError:
+            held.on(PointInput.REFUSED)
+            raise
         if held.acked:
             offsets = enumerate(point.offsets())
             ack = Ack(
@@ -181,14 +201,14 @@ class CheckPointBuffer:
         draft: Draft,
         code: int,
     ) -> None:
-        held.is_writing = False
         if draft.status == PUT_OK:
-            held.is_stored = True
+            held.on(PointInput.WRITTEN)
             held.end = draft.end
             assert held.point is not None
             if self._waiting.get(held.point.key) is held:
                 del self._waiting[held.point.key]
         else:
+            held.on(PointInput.REFUSED)
             self.failures += 1
         stored()
 

@@ -11,14 +11,46 @@ is kept, or when all its messages are acknowledged.
 The counts of messages in flight live in memory only, as in RocketMQ: they begin at 0,
 and acknowledgements of what was popped before are not counted.
 
+The states of a check point
+===========================
+
+A check point is on its way to one of two ends: to the log, or to the acknowledgements
+of all its messages, after which it needs no log. L{PointState} says how far it is, and
+L{TRANSITIONS} is the table of all that L{PointInput} may do to it. An input that a
+state has no entry for is a mistake of ours::
+
+    =======  ================================  =======  =======  =======  =========
+    state    meaning                           WRITE    WRITTEN  REFUSED  ALL_ACKED
+    =======  ================================  =======  =======  =======  =========
+    PASSED   no messages: the group passed
+             what its filter does not take
+    KEPT     waits for acknowledgements        WRITING                    ACKED
+             (enablePopBufferMerge)
+    DUE      is to be written: it is new, or   WRITING
+             the last append was refused
+    WRITING  an append is under way                     STORED   DUE
+    STORED   is in the log
+    ACKED    needs no log: all its messages
+             are acknowledged
+    =======  ================================  =======  =======  =======  =========
+
+PASSED, STORED and ACKED are the ends. The offset of the first and the last may be
+committed at once, that of STORED when the log is flushed behind the record.
+
+An append may be over before the call that begins it returns: a slave refuses it there,
+and so does another broker that cannot be reached. So WRITE comes before that call.
+Acknowledgements are merged in KEPT only: in all other states they have records of
+their own. Those that were merged before are written with the check point.
+
 C{docs/facts/transaction-timer-pop.md} C4, C7, C15.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TypeAlias, final
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from typing import Final, TypeAlias, final
 
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.records.check_points import CheckPoint
@@ -28,32 +60,77 @@ from rocketbroker.store.interfaces import IStore
 Place: TypeAlias = tuple[str, str, int]
 
 
+class PointState(IntEnum):
+    """Where a check point is; see the module."""
+
+    PASSED = 0
+    KEPT = 1
+    DUE = 2
+    WRITING = 3
+    STORED = 4
+    ACKED = 5
+
+
+class PointInput(IntEnum):
+    """What happens to a check point.
+
+    WRITE: its append begins. WRITTEN, REFUSED: that is over. ALL_ACKED: the last of its
+    messages is acknowledged, in memory.
+    """
+
+    WRITE = 0
+    WRITTEN = 1
+    REFUSED = 2
+    ALL_ACKED = 3
+
+
+#: The table; see the module.
+TRANSITIONS: Final[Mapping[PointState, Mapping[PointInput, PointState]]] = {
+    PointState.PASSED: {},
+    PointState.KEPT: {
+        PointInput.WRITE: PointState.WRITING,
+        PointInput.ALL_ACKED: PointState.ACKED,
+    },
+    PointState.DUE: {PointInput.WRITE: PointState.WRITING},
+    PointState.WRITING: {
+        PointInput.WRITTEN: PointState.STORED,
+        PointInput.REFUSED: PointState.DUE,
+    },
+    PointState.STORED: {},
+    PointState.ACKED: {},
+}
+
+# Members of an enumeration are slow to look up.
+_PASSED: Final = PointState.PASSED
+_KEPT: Final = PointState.KEPT
+_DUE: Final = PointState.DUE
+_STORED: Final = PointState.STORED
+_ACKED: Final = PointState.ACKED
+
+
 @final
 class HeldCheckPoint:
     """A check point whose offset is not committed yet.
 
-    @ivar point: None if it has no messages: it only moves the offset on.
+    @ivar state: where it is.
+    @ivar point: None if it is PASSED.
     @ivar revive_queue: where it goes.
     @ivar next_offset: behind its messages.
     @ivar born_s: when it was made, in seconds of the clock.
-    @ivar is_writing: whether an append of it is under way.
-    @ivar is_stored: whether it is in the log.
-    @ivar end: it is on the disk once the log is flushed up to here.
-    @ivar acked: which of its messages are acknowledged, a bit for each: of one that
-        stays in memory.
-    @ivar stays: whether acknowledgements may find it in memory.
+    @ivar end: of one that is STORED: it is on the disk once the log is flushed up to
+        here.
+    @ivar acked: of one that was KEPT: which of its messages are acknowledged, a bit for
+        each.
     """
 
     __slots__ = (
         "acked",
         "born_s",
         "end",
-        "is_stored",
-        "is_writing",
         "next_offset",
         "point",
         "revive_queue",
-        "stays",
+        "state",
     )
 
     def __init__(
@@ -64,24 +141,30 @@ class HeldCheckPoint:
         born_s: float,
         stays: bool = False,
     ) -> None:
+        """
+        @param stays: whether it waits in memory for acknowledgements.
+        """
+        self.state = _PASSED if point is None else _KEPT if stays else _DUE
         self.point = point
         self.revive_queue = revive_queue
         self.next_offset = next_offset
         self.born_s = born_s
-        self.is_writing = False
-        self.is_stored = False
         self.end = 0
         self.acked = 0
-        self.stays = stays
+
+    def on(self, given: PointInput) -> None:
+        """Go to the state that C{given} leads to."""
+        self.state = TRANSITIONS[self.state][given]
 
     def is_over(self, flushed: int) -> bool:
         """Whether the offset may be committed.
 
         @param flushed: all before it is on the disk.
         """
-        if self.point is None or (self.stays and self.is_acked()):
-            return True
-        return self.is_stored and self.end <= flushed
+        state = self.state
+        if state is _STORED:
+            return self.end <= flushed
+        return state is _PASSED or state is _ACKED
 
     def is_acked(self) -> bool:
         """Whether all its messages are acknowledged."""

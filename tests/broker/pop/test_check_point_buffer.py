@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.broker.pop.progress import (
+    TRANSITIONS,
+    HeldCheckPoint,
+    PointInput,
+    PointState,
+)
+from rocketbroker.broker.roles import Role
+from rocketbroker.records.check_points import CheckPoint
 from tests.broker.pop.pops import PopCase, handles
 from tests.broker.rig import Rig
 
@@ -93,3 +103,77 @@ class BufferTests(PopCase):
         self.assertEqual(self.popped(), [])
         self.pass_by(34)
         self.assertEqual(self.popped(), [b"b"])
+
+
+class RefusedTests(PopCase):
+    """Check points that could not be stored."""
+
+    def refused(self) -> int:
+        """How many appends were refused so far."""
+        return self.rig.broker.pop.buffer.failures
+
+    def test_refusalWithinTheAppendIsTriedAgain(self) -> None:
+        """An acting master that reaches no other broker knows it at once. It has given
+        the messages, and tries again to have their check point kept."""
+        self.rig = self.make(
+            enableSlaveActingMaster="true", slaveReadEnable="true", totalReplicas="2"
+        )
+        self.send("a")
+        self.rig.broker.services.act_as(Role.ACTING_MASTER)
+        self.assertEqual(self.popped(), [b"a"])
+        self.assertEqual(self.refused(), 1)
+        self.pass_by(1)
+        self.assertGreater(self.refused(), 1)
+        self.assertEqual(len(self.rig.broker.pop.buffer), 1)
+
+
+class PointStateTests(SynchronousTestCase):
+    """The table of L{rocketbroker.broker.pop.progress}."""
+
+    #: Each input that a state takes, and where it leads; all others are mistakes.
+    LEADS = {
+        ("KEPT", "WRITE"): "WRITING",
+        ("KEPT", "ALL_ACKED"): "ACKED",
+        ("DUE", "WRITE"): "WRITING",
+        ("WRITING", "WRITTEN"): "STORED",
+        ("WRITING", "REFUSED"): "DUE",
+    }
+
+    def held(self, stays: bool = False) -> HeldCheckPoint:
+        """One of two messages."""
+        point = CheckPoint("T", "G", 0, 5, 1000, 30_000, "broker-a", [0, 1])
+        return HeldCheckPoint(point, 0, 7, 0.0, stays)
+
+    def test_eachInputInEachState(self) -> None:
+        """What the table has leads on; what it has not is refused, and changes
+        nothing."""
+        for state in PointState:
+            for given in PointInput:
+                held = self.held()
+                held.state = state
+                wanted = self.LEADS.get((state.name, given.name))
+                if wanted is None:
+                    self.assertRaises(KeyError, held.on, given)
+                    self.assertIs(held.state, state)
+                else:
+                    held.on(given)
+                    self.assertEqual(held.state.name, wanted)
+        self.assertEqual(set(TRANSITIONS), set(PointState))
+
+    def test_beginsByWhatItHas(self) -> None:
+        """Without messages it is over; with them it is due, or waits in memory."""
+        passed = HeldCheckPoint(None, 0, 7, 0.0)
+        self.assertIs(passed.state, PointState.PASSED)
+        self.assertIs(self.held().state, PointState.DUE)
+        self.assertIs(self.held(stays=True).state, PointState.KEPT)
+
+    def test_isOverAtItsEndsOnly(self) -> None:
+        """One in the log is over when the log is flushed behind it."""
+        held = self.held()
+        held.end = 100
+        for state in PointState:
+            held.state = state
+            ends = state in (PointState.PASSED, PointState.ACKED)
+            self.assertEqual(held.is_over(99), ends, state)
+            ends |= state is PointState.STORED
+            self.assertEqual(held.is_over(100), ends, state)
