@@ -42,6 +42,8 @@ SPARE_MS: Final = 1500
 _KEPT: Final = PointState.KEPT
 _STORED: Final = PointState.STORED
 _WRITING: Final = PointState.WRITING
+_WRITE: Final = PointInput.WRITE
+_WRITTEN: Final = PointInput.WRITTEN
 
 
 @final
@@ -175,7 +177,7 @@ class CheckPointBuffer:
         point = held.point
         assert point is not None
         settled = partial(self._settled, held, stored)
-        held.on(PointInput.WRITE)
+        held.on(_WRITE)
         try:
             self._log.put_check_point(point, held.revive_queue, settled)
         except BrokerError:
@@ -202,7 +204,7 @@ class CheckPointBuffer:
         code: int,
     ) -> None:
         if draft.status == PUT_OK:
-            held.on(PointInput.WRITTEN)
+            held.on(_WRITTEN)
             held.end = draft.end
             assert held.point is not None
             if self._waiting.get(held.point.key) is held:

@@ -9,7 +9,8 @@ Consumers in order instead wait for one another (L{order_info}).
 
 A pop is answered when its check points are in the log, at the end of its turn. Cold
 messages are read in a thread; meanwhile no other pop of the group reads that queue. One
-that finds nothing waits (L{pop_polling}).
+that finds nothing waits (L{pop_polling}). Where a pop can be, and what leads from there
+to where, is a table (L{pop_request}).
 
 C{docs/facts/transaction-timer-pop.md} C2 to C4; C{docs/facts/broker.md} 20.2.
 """
@@ -37,7 +38,14 @@ from rocketbroker.broker.pop.pop_polling import (
     HeldPop,
     PopPolling,
 )
-from rocketbroker.broker.pop.pop_request import MAX_BYTES, Pop, Source, first_offset
+from rocketbroker.broker.pop.pop_request import (
+    MAX_BYTES,
+    Pop,
+    PopInput,
+    PopLook,
+    Source,
+    first_offset,
+)
 from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.progress import Line, Place
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -75,6 +83,9 @@ NOT_NEEDED: Final = frozenset(("bornTime", "initMode"))
 _CORRECTED: Final = frozenset(
     (OFFSET_TOO_SMALL, OFFSET_OVERFLOW_BADLY, OFFSET_FOUND_NULL)
 )
+
+# Members of an enumeration are slow to look up.
+_AWAIT: Final = PopInput.AWAIT
 
 #: Which pops look into retry topics first is spread by this step, prime to 100.
 _STEP: Final = 37
@@ -150,8 +161,9 @@ class Popping:
             )
         self._revive_log.check_role()
         self._checks.check_pop(header.max_msg_nums)
-        pop = Pop(connection, header, self._route(header))
-        self._serve(pop)
+        route = self._route(header)
+        pop = Pop(connection, header, route, self._look(header, route))
+        self._go_on(pop)
         return pop.done
 
     def _route(self, header: PopMessageRequestHeader) -> PopRoute:
@@ -163,20 +175,21 @@ class Popping:
             header.exp or "",
         )
 
-    def _serve(self, pop: Pop) -> None:
-        """Read for a pop, now."""
-        revive_queue = ORDERED if pop.header.order else self._revive_log.next_queue()
-        sources = self._sources(pop)
-        pop.begin(self._wall_ms(), revive_queue, iter(sources))
-        pop.is_wide = len(sources) > STEP_SOURCES
-        self._go_on(pop)
+    def _look(self, header: PopMessageRequestHeader, route: PopRoute) -> PopLook:
+        """A look that is about to begin."""
+        revive_queue = ORDERED if header.order else self._revive_log.next_queue()
+        sources = self._sources(header, route)
+        is_wide = len(sources) > STEP_SOURCES
+        return PopLook(self._wall_ms(), revive_queue, iter(sources), is_wide)
 
-    def _sources(self, pop: Pop) -> list[Source]:
+    def _sources(
+        self, header: PopMessageRequestHeader, route: PopRoute
+    ) -> list[Source]:
         """The queues to look at, in this order."""
         self._turn += 1
-        header, turn = pop.header, self._turn
+        turn = self._turn
         topic = header.topic
-        queues = pop.route.read_queues
+        queues = route.read_queues
         if header.queue_id >= 0:
             sources = [(topic, header.queue_id)]
         else:
@@ -199,11 +212,13 @@ class Popping:
         After L{STEP_SOURCES} the next are for slices. Messages may come meanwhile, of
         which nobody would tell the pop, as it does not wait yet.
         """
+        look = pop.look
         looked = 0
-        for topic, queue_id in pop.sources:
+        for topic, queue_id in look.sources:
             looked += 1
             if looked > STEP_SOURCES:
-                pop.sources = chain([(topic, queue_id)], pop.sources)
+                look.sources = chain([(topic, queue_id)], look.sources)
+                pop.on(PopInput.PAUSE)
                 step = self._slices.run(pop.connection, self._step(pop))
                 step.addErrback(only_stopped).addErrback(self._unexpected)
                 return
@@ -213,37 +228,39 @@ class Popping:
             except BrokerError:
                 # There is no room for its files now, so that it has no messages.
                 continue
-            if pop.is_wide:
-                pop.seen.append((queue, queue.max_offset))
+            if look.seen is not None:
+                look.seen.append((queue, queue.max_offset))
             if pop.is_full and not pop.header.order:
                 # Of most queues it only has to be told how much is left.
                 offset = self._progress.next_offset(place)
                 if offset != NONE:
-                    self._add_rest(pop, queue, offset)
+                    self._add_rest(look, queue, offset)
                     continue
             line = self._progress.line(place)
             self._dispatch_to(queue, place)
             if line.is_busy or self._is_over_threshold(place):
                 if not pop.header.order:
-                    self._add_rest(pop, queue, self._progress.next_offset(place))
+                    self._add_rest(look, queue, self._progress.next_offset(place))
                 continue
             offset = self._pop_offset(pop, place, queue)
             if pop.header.order and self._is_blocked(pop, place):
                 continue
             if pop.is_full:
-                self._add_rest(pop, queue, offset)
+                self._add_rest(look, queue, offset)
                 continue
             if self._store.is_cold(queue, offset):
                 self._read_cold(pop, place, line, queue, offset)
                 return
             found = self._read(pop, queue, offset)
-            self._taking.take(pop, place, line, *found, self._stored)
-        pop.is_read = True
+            self._taking.take(pop, place, line, *found)
         self._finish(pop)
 
     def _step(self, pop: Pop) -> Iterator[None]:
         """Go on with a pop, in a turn of its own."""
-        if not pop.connection.closed:
+        if pop.connection.closed:
+            pop.on(PopInput.DROP)
+        else:
+            pop.on(PopInput.RESUME)
             self._turns.within(partial(self._go_on, pop))
         yield
 
@@ -257,8 +274,8 @@ class Popping:
             if offset >= end or offset == NONE:
                 self._dispatch()
 
-    def _add_rest(self, pop: Pop, queue: IQueue, offset: int) -> None:
-        pop.rest += max(0, queue.max_offset - max(offset, queue.min_offset))
+    def _add_rest(self, look: PopLook, queue: IQueue, offset: int) -> None:
+        look.rest += max(0, queue.max_offset - max(offset, queue.min_offset))
 
     def _is_over_threshold(self, place: Place) -> bool:
         """With enablePopMessageThreshold: whether the group has too much in flight."""
@@ -270,10 +287,10 @@ class Popping:
 
     def _is_blocked(self, pop: Pop, place: Place) -> bool:
         """Whether the group may get nothing more of a queue yet, as it is in order."""
-        header = pop.header
+        header, look = pop.header, pop.look
         free_ms = self._order.free_ms(place, header.attempt_id, header.invisible_time)
-        if free_ms > pop.pop_ms:
-            pop.free_ms = min(pop.free_ms or free_ms, free_ms)
+        if free_ms > look.pop_ms:
+            look.free_ms = min(look.free_ms or free_ms, free_ms)
             return True
         self._progress.clear_in_flight(place)
         return False
@@ -304,7 +321,8 @@ class Popping:
 
         @return: that offset, where the read began instead, and its result.
         """
-        most, size = pop.header.max_msg_nums - pop.count, MAX_BYTES - pop.size
+        look = pop.look
+        most, size = pop.header.max_msg_nums - look.count, MAX_BYTES - look.size
         matches, read = pop.route.matches, self._store.read
         result = read(queue, offset, max(most, 1), size, matches)
         if result.status not in _CORRECTED:
@@ -317,6 +335,7 @@ class Popping:
     ) -> None:
         """Read in a thread, and go on then."""
         line.is_busy = True
+        pop.on(PopInput.READ)
 
         def read(found: tuple[int, int, ReadResult] | Failure) -> None:
             line.is_busy = False
@@ -324,9 +343,11 @@ class Popping:
                 # The other queues may be readable.
                 self._log.failure("Messages could not be popped.", failure=found)
             elif pop.connection.closed:
+                pop.on(PopInput.DROP)
                 return
-            else:
-                self._taking.take(pop, place, line, *found, self._stored)
+            pop.on(PopInput.RESUME)
+            if not isinstance(found, Failure):
+                self._taking.take(pop, place, line, *found)
             self._go_on(pop)
 
         def ended(found: tuple[int, int, ReadResult] | Failure) -> None:
@@ -342,20 +363,26 @@ class Popping:
 
     def _finish(self, pop: Pop) -> None:
         """All queues were looked at: answer, or wait."""
-        header = pop.header
-        if pop.count:
+        header, look = pop.header, pop.look
+        if look.count:
             self.found += 1
-            if pop.rest:
+            is_stored = not look.pending
+            if not is_stored:
+                pop.on(_AWAIT)
+            if look.rest:
                 self._polling.wake(header.topic, header.consumer_group, header.queue_id)
-            if not pop.pending:
-                self._answer(pop, ResponseCode.SUCCESS)
+            if is_stored:
+                pop.answer(ResponseCode.SUCCESS)
             return
         held = self._hold(pop)
         if held is Held.FULL:
-            self._answer(pop, ResponseCode.POLLING_FULL)
-        elif held is Held.EXPIRED:
-            self._answer(pop, ResponseCode.POLLING_TIMEOUT)
-        elif (pop.has_passed and pop.rest) or pop.is_overtaken:
+            pop.answer(ResponseCode.POLLING_FULL)
+            return
+        if held is Held.EXPIRED:
+            pop.answer(ResponseCode.POLLING_TIMEOUT)
+            return
+        pop.on(PopInput.HOLD)
+        if (look.has_passed and look.rest) or look.is_overtaken:
             # What it wants may be further on, or in a queue that it has left behind.
             self._clock.callLater(0, self._look_on, header)
 
@@ -373,9 +400,10 @@ class Popping:
         over = now + (header.born_time + header.poll_time - now_ms) / 1000
         if over - LEAST_SECONDS <= now:
             return Held.EXPIRED
-        if pop.free_ms and self._options.enable_notify_after_pop_order_lock_release:
+        free_ms = pop.look.free_ms
+        if free_ms and self._options.enable_notify_after_pop_order_lock_release:
             # It looks again then, and waits on if it finds nothing.
-            free = now + (pop.free_ms - now_ms) / 1000 + 2 * LEAST_SECONDS
+            free = now + (free_ms - now_ms) / 1000 + 2 * LEAST_SECONDS
             over = min(over, free)
         return self._polling.hold(
             HeldPop(
@@ -392,10 +420,11 @@ class Popping:
         """One that has waited looks again."""
         connection = pop.connection
         if connection.closed:
+            pop.on(PopInput.DROP)
             return
         if connection.congested or connection.crowded:
             # What it has asked for before waits to be sent: let it ask again.
-            self._answer(pop, ResponseCode.POLLING_TIMEOUT)
+            pop.answer(ResponseCode.POLLING_TIMEOUT)
             return
         try:
             self._revive_log.check_role()
@@ -404,15 +433,8 @@ class Popping:
             # All else is checked, and its expression was compiled once: it keeps that.
             pass
         except BrokerError as error:
-            pop.done.callback(Command(error.code, remark=error.remark))
+            pop.refuse(error)
             return
-        self._serve(pop)
-
-    def _stored(self, pop: Pop) -> None:
-        """A check point is in the log, or will be: the messages may go."""
-        pop.pending -= 1
-        if pop.is_read and not pop.pending:
-            self._answer(pop, ResponseCode.SUCCESS)
-
-    def _answer(self, pop: Pop, code: int) -> None:
-        pop.done.callback(pop.answer(code))
+        pop.on(PopInput.RESUME)
+        pop.look = self._look(pop.header, pop.route)
+        self._go_on(pop)

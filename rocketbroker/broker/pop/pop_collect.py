@@ -11,8 +11,6 @@ C{docs/facts/transaction-timer-pop.md} C3, C5; C{docs/facts/broker.md} 20.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import final
 
 from rocketbroker.broker.context import BrokerContext
@@ -69,19 +67,17 @@ class Taking:
         asked: int,
         start: int,
         result: ReadResult,
-        stored: Callable[[Pop], None],
     ) -> None:
         """What was read of a queue belongs to a pop.
 
         @param asked: where the group was; C{start}: where the read began.
-        @param stored: called when a check point, which C{pop.pending} counts, is in the
-            log, or cannot be now.
         """
-        pop.rest += max(0, result.max_offset - result.next_offset)
+        look = pop.look
+        look.rest += max(0, result.max_offset - result.next_offset)
         if not result.count:
             end = max(start, result.next_offset)
             if end != asked:
-                pop.has_passed = True
+                look.has_passed = True
                 self._pass(pop, place, line, end)
             return
         group, topic, queue_id = place
@@ -89,13 +85,11 @@ class Taking:
         if pop.header.order:
             self._give(pop, place, start, offsets)
         else:
-            self._make_check_point(
-                pop, place, line, start, offsets, result.next_offset, stored
-            )
-        pop.starts.append(start_offset_info(kind, queue_id, start))
-        pop.offsets.append(message_offset_info(kind, queue_id, offsets))
-        pop.count += result.count
-        pop.size += result.size
+            self._make_check_point(pop, place, line, start, offsets, result.next_offset)
+        look.starts.append(start_offset_info(kind, queue_id, start))
+        look.offsets.append(message_offset_info(kind, queue_id, offsets))
+        look.count += result.count
+        look.size += result.size
         route = pop.route
         counts = route.counts
         if topic != route.topic:
@@ -104,18 +98,18 @@ class Taking:
         counts.bytes += result.size
         counts.pulls += 1
         if topic == route.topic or self._options.pop_response_return_actual_retry_topic:
-            pop.records += result.copied()
+            look.records += result.copied()
             return
         handle = ReceiptHandle(
             start,
-            pop.pop_ms,
+            look.pop_ms,
             pop.header.invisible_time,
-            pop.revive_queue,
+            look.revive_queue,
             kind,
             self._options.broker_name,
             queue_id,
         )
-        pop.records += as_of(route.topic, result.copied(), handle)
+        look.records += as_of(route.topic, result.copied(), handle)
 
     def _pass(self, pop: Pop, place: Place, line: Line, offset: int) -> None:
         """The group goes on at C{offset}: there is nothing for it before."""
@@ -127,11 +121,11 @@ class Taking:
 
     def _give(self, pop: Pop, place: Place, start: int, offsets: list[int]) -> None:
         """Give messages out in order: the group's offset stays before them."""
-        header = pop.header
+        header, look = pop.header, pop.look
         counts = self._order.give(
-            place, header.attempt_id, pop.pop_ms, header.invisible_time, offsets
+            place, header.attempt_id, look.pop_ms, header.invisible_time, offsets
         )
-        pop.counts += order_count_info(kind_of(place[1]), place[2], counts)
+        look.counts += order_count_info(kind_of(place[1]), place[2], counts)
         self._offsets.commit(*place, start)
 
     def _make_check_point(
@@ -142,19 +136,24 @@ class Taking:
         start: int,
         offsets: list[int],
         next_offset: int,
-        stored: Callable[[Pop], None],
     ) -> None:
+        """Have a check point kept; the pop is told when it is in the log, or cannot be
+        now."""
+        look = pop.look
         group, topic, queue_id = place
         point = CheckPoint(
             topic,
             group,
             queue_id,
             start,
-            pop.pop_ms,
+            look.pop_ms,
             pop.header.invisible_time,
             self._options.broker_name,
             [offset - start for offset in offsets],
         )
-        settled = partial(stored, pop)
-        if self._buffer.add(place, line, point, pop.revive_queue, next_offset, settled):
-            pop.pending += 1
+        look.pending += 1
+        is_told = self._buffer.add(
+            place, line, point, look.revive_queue, next_offset, pop.stored
+        )
+        if not is_told:
+            look.pending -= 1
