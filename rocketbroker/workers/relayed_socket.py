@@ -1,13 +1,42 @@
-# -*- test-case-name: tests.workers.test_relay -*-
+# -*- test-case-name: tests.workers.test_relayed_socket -*-
 """The socket of a relayed connection, in the owner.
 
 It does for the hub's connection what a socket of the system does. Bytes that the link
 brings wait in it until they are received; bytes that are sent go into the link at once,
 unless it is full or the worker has as many bytes for the client as it may.
+
+Both ends of the real connection can end it at any time: the client or the worker, and
+the hub. What the one end has begun the other hears of a turn later, and frames cross on
+the link. So each socket has one L{SocketState}, and L{TRANSITIONS} is the table of all
+that L{SocketInput} may do to it; an input that a state has no entry for is a mistake of
+ours::
+
+    ========  =============================  ======  ======  ========  ========  ======
+    state     meaning                        PAUSE   RESUME  HANG_UP   GIVE_UP   CLOSE
+    ========  =============================  ======  ======  ========  ========  ======
+    OPEN      the worker reads the client    PAUSED          HUNG_UP   GIVEN_UP  CLOSED
+    PAUSED    the worker is told to read             OPEN    HUNG_UP   GIVEN_UP  CLOSED
+              no more of it
+    HUNG_UP   client or worker is gone                       HUNG_UP             CLOSED
+    GIVEN_UP  the worker has closed it,                      GIVEN_UP            CLOSED
+              idle or stalled
+    CLOSED    the hub has done with it
+    ========  =============================  ======  ======  ========  ========  ======
+
+The worker hears of PAUSE and RESUME, and of CLOSE while it serves the connection, in
+OPEN and PAUSED. HUNG_UP and GIVEN_UP have bytes to receive, but send into nothing.
+Behind the last byte they differ: the hub reads the end of one that is HUNG_UP, and
+counts it as lost; one that is GIVEN_UP was counted, so it is only closed. A worker that
+dies hangs up all of its connections, also those that have ended.
+
+Not of the state: C{_armed} is the hub's, in all states. C{fences} are answered as long
+as the link has the socket.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import IntEnum
 from typing import Final, Protocol, final
 
 from rocketbroker.remoting.hubconnection import (
@@ -51,43 +80,104 @@ class SocketLink(Protocol):
         """The hub has done with it."""
 
 
+class SocketState(IntEnum):
+    """Where a relayed socket is; see the module."""
+
+    OPEN = 0
+    PAUSED = 1
+    HUNG_UP = 2
+    GIVEN_UP = 3
+    CLOSED = 4
+
+
+class SocketInput(IntEnum):
+    """What happens to a relayed socket.
+
+    PAUSE: too much waits to be received, or the hub wants nothing. RESUME: it is
+    received. HANG_UP: the client has closed the connection, or the worker is gone.
+    GIVE_UP: the worker has closed it, and why is counted. CLOSE: the hub closes it.
+    """
+
+    PAUSE = 0
+    RESUME = 1
+    HANG_UP = 2
+    GIVE_UP = 3
+    CLOSE = 4
+
+
+#: The table; see the module.
+TRANSITIONS: Final[Mapping[SocketState, Mapping[SocketInput, SocketState]]] = {
+    SocketState.OPEN: {
+        SocketInput.PAUSE: SocketState.PAUSED,
+        SocketInput.HANG_UP: SocketState.HUNG_UP,
+        SocketInput.GIVE_UP: SocketState.GIVEN_UP,
+        SocketInput.CLOSE: SocketState.CLOSED,
+    },
+    SocketState.PAUSED: {
+        SocketInput.RESUME: SocketState.OPEN,
+        SocketInput.HANG_UP: SocketState.HUNG_UP,
+        SocketInput.GIVE_UP: SocketState.GIVEN_UP,
+        SocketInput.CLOSE: SocketState.CLOSED,
+    },
+    SocketState.HUNG_UP: {
+        SocketInput.HANG_UP: SocketState.HUNG_UP,
+        SocketInput.CLOSE: SocketState.CLOSED,
+    },
+    SocketState.GIVEN_UP: {
+        SocketInput.HANG_UP: SocketState.GIVEN_UP,
+        SocketInput.CLOSE: SocketState.CLOSED,
+    },
+    SocketState.CLOSED: {},
+}
+
+# Members of an enumeration are slow to look up.
+_OPEN: Final = SocketState.OPEN
+_PAUSED: Final = SocketState.PAUSED
+_GIVEN_UP: Final = SocketState.GIVEN_UP
+
+
 @final
 class RelayedSocket:
     """The socket of one connection.
 
     @ivar id: its number on the link.
     @ivar connection: the hub's connection that it is for.
-    @ivar has_ended: whether the worker has closed the connection.
+    @ivar state: where it is.
     @ivar fences: how many fences wait until all that came before them is served.
-    @ivar is_quiet: whether that is counted already, not as the client's doing.
     """
 
     __slots__ = (
         "_armed",
         "_inbox",
-        "_is_held",
         "_link",
         "_outstanding",
         "_size",
         "connection",
         "fences",
-        "has_ended",
         "id",
-        "is_quiet",
+        "state",
     )
 
     def __init__(self, link: SocketLink, connection_id: int) -> None:
         self.id = connection_id
         self.connection: HubConnection | None = None
-        self.has_ended = False
-        self.is_quiet = False
+        self.state = _OPEN
         self.fences = 0
         self._link = link
         self._inbox: list[bytes] | None = None
         self._size = 0
         self._armed = IN
-        self._is_held = False
         self._outstanding = 0
+
+    def on(self, given: SocketInput) -> None:
+        """Go to the state that C{given} leads to."""
+        self.state = TRANSITIONS[self.state][given]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the worker does not serve the connection any more."""
+        state = self.state
+        return state is not _OPEN and state is not _PAUSED
 
     # Called by the hub and its connection.
 
@@ -97,27 +187,27 @@ class RelayedSocket:
 
     def recv(self, size: int, /) -> bytes:
         """All bytes that wait, whatever C{size} is: they are in memory anyway."""
-        inbox = self._inbox
+        inbox, state = self._inbox, self.state
         if inbox is None:
-            if not self.has_ended:
+            if state is _OPEN or state is _PAUSED:
                 raise BlockingIOError
-            if self.is_quiet and self.connection is not None:
+            if state is _GIVEN_UP and self.connection is not None:
                 self.connection.close()
                 raise BlockingIOError
             return b""
         data = inbox[0] if len(inbox) == 1 else b"".join(inbox)
         self._inbox = None
         self._size = 0
-        if self._is_held:
-            self._hold()
-        if self.has_ended:
+        if state is _PAUSED:
+            self._pause_or_resume()
+        elif state is not _OPEN:
             self._link.unread(self)
         return data
 
     def send(self, data: bytes | memoryview, /) -> int:
         """Into the link; after the end into nothing."""
-        size = len(data)
-        if self.has_ended:
+        size, state = len(data), self.state
+        if state is not _OPEN and state is not _PAUSED:
             return size
         room = WINDOW_BYTES - self._outstanding
         if room <= 0 or self._link.is_full:
@@ -136,7 +226,7 @@ class RelayedSocket:
     def rearm(self, events: int) -> None:
         """Only C{events} are wanted from now on."""
         self._armed = events
-        self._hold()
+        self._pause_or_resume()
         if events & IN and (self._inbox is not None or self.has_ended):
             self._link.unread(self)
         if events & OUT:
@@ -147,22 +237,19 @@ class RelayedSocket:
         self._inbox = None
         if not self.has_ended:
             self._link.write(link_frame(Kind.CLOSE, self.id))
+        self.on(SocketInput.CLOSE)
         self._link.closed(self)
 
-    def _hold(self) -> None:
-        """Tell the worker whether to read the client."""
-        least = INBOX_BYTES // 2 if self._is_held else INBOX_BYTES
-        is_held = not self._armed & IN or self._size > least
-        if is_held != self._is_held:
-            self._is_held = is_held
-            if not self.has_ended:
-                kind = Kind.PAUSE if is_held else Kind.RESUME
-                self._link.write(link_frame(kind, self.id))
-
-    def tell(self, kind: Kind, payload: bytes) -> None:
-        """Say something of this connection to the worker."""
-        if not self.has_ended:
-            self._link.write(link_frame(kind, self.id, payload))
+    def _pause_or_resume(self) -> None:
+        """Tell the worker whether to read the client, if that has changed."""
+        state, is_wanted = self.state, self._armed & IN
+        if state is _OPEN:
+            if not is_wanted or self._size > INBOX_BYTES:
+                self.on(SocketInput.PAUSE)
+                self._link.write(link_frame(Kind.PAUSE, self.id))
+        elif state is _PAUSED and is_wanted and self._size <= INBOX_BYTES // 2:
+            self.on(SocketInput.RESUME)
+            self._link.write(link_frame(Kind.RESUME, self.id))
 
     # Called by the link.
 
@@ -176,8 +263,10 @@ class RelayedSocket:
     @property
     def is_readable(self) -> bool:
         """Whether the hub wants what waits to be received."""
-        has_some = self._inbox is not None or self.has_ended
-        return bool(self._armed & IN) and has_some
+        if not self._armed & IN:
+            return False
+        state = self.state
+        return self._inbox is not None or (state is not _OPEN and state is not _PAUSED)
 
     @property
     def is_writable(self) -> bool:
@@ -192,7 +281,7 @@ class RelayedSocket:
             self._inbox.append(data)
         self._size += len(data)
         if self._size > INBOX_BYTES:
-            self._hold()
+            self._pause_or_resume()
 
     def acknowledged(self, size: int) -> None:
         """The client's kernel has taken so many bytes."""
@@ -201,8 +290,10 @@ class RelayedSocket:
             self._link.wait(self)
 
     def end(self, reason: int) -> None:
-        """The worker has closed the connection: nothing comes behind what waits."""
-        self.has_ended = True
+        """The worker has closed the connection, or is gone: nothing comes behind what
+        waits."""
+        lost = reason == Reason.LOST
+        self.on(SocketInput.HANG_UP if lost else SocketInput.GIVE_UP)
         self._outstanding = 0
         connection = self.connection
         if connection is None:
@@ -212,4 +303,3 @@ class RelayedSocket:
             counts.idle += 1
         elif reason == Reason.STALLED:
             counts.stalled += 1
-        self.is_quiet = reason != Reason.LOST
