@@ -15,8 +15,9 @@ and what they leave, is relayed.
 
 Sends of one connection are stored in the order in which they came. So while one that
 was relayed may not be stored yet, the next ones of that connection are relayed, too:
-behind it goes a FENCE, which comes back when the owner has appended what came before.
-And before one is relayed, the worker's own of this turn are appended.
+behind it goes a FENCE, which comes back when the owner has appended what came before
+(the states are in L{relayed_client}). And before one is relayed, the worker's own of
+this turn are appended.
 
 Back-pressure
 =============
@@ -55,7 +56,11 @@ from rocketbroker.workers.link_frames import (
     link_frame,
 )
 from rocketbroker.workers.relayed_client import (
+    BROKEN,
+    NO_ROOM,
+    PAUSED,
     RelayedClient,
+    SendOrder,
     TakesPulls,
     is_send,
 )
@@ -68,6 +73,9 @@ _WORDS: Final = Struct(
     "I"  # serialization (8 bits), length of the header (24 bits)
 )
 
+
+# Members of an enumeration are slow to look up.
+_OWN: Final = SendOrder.OWN
 
 #: How the header of a pull begins.
 PULL: Final = b'{"code":11,"'
@@ -137,9 +145,8 @@ class OwnerRelay:
         """Pass whole frames on; how many bytes they are."""
         client = self._of[connection]
         if self.stream.unsent > HIGH_WATER:
-            client.waits = True
             self._waiting.append(client)
-            client.hold()
+            client.hold(NO_ROOM)
             return 0
         if self._group.table.hot or self.pulls is not None:
             start, frames = self._serve(client, data)
@@ -172,7 +179,7 @@ class OwnerRelay:
 
         @return: the end of the whole frames, and how many were passed on.
         """
-        is_own = not client.fences and not client.is_unfenced and self.begin()
+        is_own = client.order is _OWN and self.begin()
         connection, find = client.connection, self._group.table.hot.get
         most, own_most = self._group.limits.frame_bytes - 4, self.own_most
         run_most = min(own_most, MAX_HEADER)
@@ -271,8 +278,7 @@ class OwnerRelay:
 
     def _fence(self, client: RelayedClient) -> None:
         """Relay all sends of a client until those before are stored."""
-        if not client.is_unfenced:
-            client.is_unfenced = True
+        if client.relayed():
             self._unfenced.append(client)
 
     def take_back(self) -> None:
@@ -304,8 +310,7 @@ class OwnerRelay:
     def garbage(self, connection: HubConnection, data: bytes) -> None:
         """Let the owner see why it has to close the connection."""
         client = self._of[connection]
-        client.is_broken = True
-        client.hold()
+        client.hold(BROKEN)
         self._pass(client, data)
 
     def _closed(self, connection: IConnection) -> None:
@@ -379,14 +384,15 @@ class OwnerRelay:
         if client is None:
             return  # It was closed before the owner knew.
         if kind == Kind.FENCE:
-            client.fences -= 1
+            client.fence_back()
         elif kind == Kind.CLOSE:
             del self._clients[connection_id]
             del self._of[client.connection]
             client.connection.close()
-        elif kind in (Kind.PAUSE, Kind.RESUME):
-            client.is_held = kind == Kind.PAUSE
-            client.hold()
+        elif kind == Kind.PAUSE:
+            client.hold(PAUSED)
+        elif kind == Kind.RESUME:
+            client.free(PAUSED)
 
     def flush(self) -> None:
         """A turn ends: send all to the owner."""
@@ -394,8 +400,7 @@ class OwnerRelay:
             self._acknowledge()
         stream = self.stream
         for client in self._unfenced:
-            client.is_unfenced = False
-            client.fences += 1
+            client.fenced()
             stream.write(link_frame(Kind.FENCE, client.id))
         self._unfenced.clear()
         if stream.unsent:
@@ -410,8 +415,7 @@ class OwnerRelay:
         if self._waiting and stream.unsent < LOW_WATER:
             waiting, self._waiting = self._waiting, []
             for client in waiting:
-                client.waits = False
-                client.hold()
+                client.free(NO_ROOM)
 
     def _acknowledge(self) -> None:
         """Say how much was taken of what those had that were answered lately."""
