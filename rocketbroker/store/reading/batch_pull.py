@@ -69,8 +69,8 @@ class BatchReading:
         if not first <= offset < end:
             return outside(offset, queue.reported_min_offset, end)
         reading = self._reading
-        cold, most, max_bytes = reading.limits(queue, offset, max_messages, max_bytes)
-        cold = cold or offset < queue.trusted_from
+        own, most, max_bytes = reading.limits(queue, offset, max_messages, max_bytes)
+        cold = not own
         collector = reading.checked_read(queue, offset, max_messages, max_bytes, cold)
         start = units.find(offset)
         until = start + max(

@@ -156,10 +156,9 @@ class Reading:
         end = view[queue.slot + MAX]
         if not first <= offset < end:
             return outside(offset, first, end)
-        cold, most, max_bytes = self.limits(queue, offset, max_messages, max_bytes)
+        own, most, max_bytes = self.limits(queue, offset, max_messages, max_bytes)
         max_count = max(1, min(max_messages, most))
         blob = queue.read(offset, min(end - offset, max_count, ENTRY_BATCH_SIZE))
-        own = offset >= queue.trusted_from and not cold
         codes = None if isinstance(matches, MessageFilter) else matches
         if codes is not None and queue.extension is not None:
             codes = queue.extension.matching(codes)
@@ -206,8 +205,8 @@ class Reading:
     def limits(
         self, queue: Queue, offset: int, max_messages: int, max_bytes: int
     ) -> tuple[bool, int, int]:
-        """Whether the messages there are cold; how many messages and bytes the broker
-        hands out at once."""
+        """Whether this process has written the messages there, and they are in memory;
+        how many messages and bytes the broker hands out at once."""
         view = self._positions.view
         cold = view[PUBLISHED] - view[MIN_POSITION] > self._hot_bytes and self.is_cold(
             queue, offset
@@ -216,7 +215,7 @@ class Reading:
         if max_messages > self._hot_limits[0] and self._large_limits[0]:
             count_limit, bytes_limit = self._large_limits
         max_bytes = min(max(max_bytes, LEAST_BYTES), bytes_limit, MAX_BYTES)
-        return cold, count_limit, max_bytes
+        return not cold and offset >= queue.trusted_from, count_limit, max_bytes
 
     def checked_read(
         self, queue: Queue, offset: int, max_count: int, max_bytes: int, cold: bool
