@@ -31,19 +31,11 @@ from rocketbroker.records.record_head import (
     MAGIC_V1,
     MAGIC_V2,
     MAX_V1_TOPIC_BYTES,
-    head_struct,
+    head_structs,
 )
 
 #: All before the body, by the host bits of the system flag.
-_HEADS: Final = {
-    flags: head_struct(flags)
-    for flags in (
-        0,
-        sysflags.BORN_HOST_V6,
-        sysflags.STORE_HOST_V6,
-        sysflags.HOST_MASK,
-    )
-}
+_HEADS: Final = head_structs()
 _HEAD_V4: Final = _HEADS[0]
 
 I16: Final = struct.Struct(">h")

@@ -31,11 +31,11 @@ C{docs/facts/store.md} 3.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from rocketbroker.records.hosts import V4_SIZE, V6_SIZE
-from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
+from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
 
 #: A topic's length has 8 bits in a record of version 1 and 16 in one of version 2.
 MAGIC_V1: Final = -626843481
@@ -89,6 +89,22 @@ def head_struct(
             for name, kind in types.items()
         )
     )
+
+
+def head_structs(
+    wanted: Collection[str] = FIELDS.keys(),
+) -> dict[int, struct.Struct]:
+    """The fields of the heads of all records, by the host bits of the system flag."""
+    return {
+        flags: head_struct(flags, wanted)
+        for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
+    }
+
+
+#: Where the body stands, by the host bits of the system flag.
+BODY_AT: Final[Mapping[int, int]] = {
+    flags: head.size for flags, head in head_structs().items()
+}
 
 
 def offset_of(field: str) -> int:

@@ -6,7 +6,13 @@ import struct
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.records.record_head import FIELDS, head_struct, offset_of
+from rocketbroker.records.record_head import (
+    BODY_AT,
+    FIELDS,
+    head_struct,
+    head_structs,
+    offset_of,
+)
 from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
 
 
@@ -22,6 +28,8 @@ class HeadTests(SynchronousTestCase):
             (BORN_HOST_V6 | STORE_HOST_V6, 112),
         ):
             self.assertEqual(head_struct(flags).size, size)
+            self.assertEqual(head_structs(("size",))[flags].size, size)
+            self.assertEqual(BODY_AT[flags], size)
 
     def test_wanted(self) -> None:
         """What is not wanted is skipped, and the rest keeps its place."""

@@ -18,13 +18,13 @@ from rocketbroker.records.properties import POP_CHECK_POINT, encode
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.records.record import decode_all
 from rocketbroker.records.record import encode as encode_record
+from rocketbroker.records.record_head import offset_of
 from rocketbroker.store.reads import ReadResult
 
 _SIZE: Final = Struct(">i")
 
-#: Where the queue offset stands in a record.
 _QUEUE_OFFSET: Final = Struct(">q")
-_QUEUE_OFFSET_AT: Final = 20
+_QUEUE_OFFSET_AT: Final = offset_of("queue_offset")
 
 
 def queue_offsets(result: ReadResult, offset: int) -> list[int]:

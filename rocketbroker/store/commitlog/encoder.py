@@ -17,8 +17,8 @@ from itertools import count
 from typing import Final
 from zlib import crc32
 
-from rocketbroker.records.record_head import head_struct
-from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
+from rocketbroker.records.record_head import head_structs
+from rocketbroker.records.sysflags import BORN_HOST_V6, STORE_HOST_V6
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.interfaces import Draft, Placed
 
@@ -45,10 +45,7 @@ _LENGTHS: Final = [size.to_bytes(2, "big") for size in range(1024)]
 
 
 #: The fields up to the body, by whether the born host and the store host are IPv6.
-_HEADS: Final = {
-    flags: head_struct(flags).pack
-    for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
-}
+_HEADS: Final = {flags: head.pack for flags, head in head_structs().items()}
 
 
 def encode(drafts: Sequence[Draft], store_ms: int, store_host: bytes) -> list[bytes]:

@@ -48,7 +48,7 @@ PIECE: Final = 1 << 20
 CORRECTED_MS: Final = 500
 
 #: The magic number is so far behind the start of a record, and the position.
-MAGIC_AT: Final = 4
+MAGIC_AT: Final = offset_of("magic")
 POSITION_AT: Final = offset_of("position")
 
 _MAGIC: Final = re.compile(rb"\xda\xa3\x20[\xa7\xab]")

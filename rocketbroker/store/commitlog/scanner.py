@@ -25,9 +25,9 @@ from rocketbroker.records.record_head import (
     MAGIC_V1,
     MAGIC_V2,
     RecordHead,
-    head_struct,
+    head_structs,
 )
-from rocketbroker.records.sysflags import BORN_HOST_V6, HOST_MASK, STORE_HOST_V6
+from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.commitlog.segment import Segment
 from rocketbroker.store.commitlog.segments import Segments
 
@@ -47,23 +47,19 @@ RECORD_CRC: Final = 2
 NOTHING: Final = "nothing was written"
 
 #: The fields of a record's head that the scanner needs, by the host bits of its flag.
-_HEADS: Final = {
-    flags: head_struct(
-        flags,
-        (
-            "size",
-            "magic",
-            "body_crc",
-            "queue_id",
-            "queue_offset",
-            "position",
-            "sys_flag",
-            "store_ms",
-            "body_size",
-        ),
+_HEADS: Final = head_structs(
+    (
+        "size",
+        "magic",
+        "body_crc",
+        "queue_id",
+        "queue_offset",
+        "position",
+        "sys_flag",
+        "store_ms",
+        "body_size",
     )
-    for flags in (0, BORN_HOST_V6, STORE_HOST_V6, HOST_MASK)
-}
+)
 _HEAD_V4: Final = _HEADS[0]
 _HEAD_BYTES: Final = _HEAD_V4.size
 _INT: Final = struct.Struct(">i")

@@ -66,10 +66,10 @@ SMALL: Final = 4096
 RUN_BYTES: Final = 64 << 10
 
 #: From the start to the body, with the shortest hosts, and with the longest.
-_V4_HEAD: Final = record_head.head_struct().size
-_HEAD: Final = _V4_HEAD + 24
+_V4_HEAD: Final = record_head.BODY_AT[0]
+_HEAD: Final = record_head.BODY_AT[sysflags.HOST_MASK]
 
-_V6: Final = sysflags.BORN_HOST_V6 | sysflags.STORE_HOST_V6
+_V6: Final = sysflags.HOST_MASK
 
 #: The place of the system flag in a record.
 _FLAG_AT: Final = record_head.offset_of("sys_flag")
@@ -365,8 +365,7 @@ def _behind_body(view: mmap.mmap | bytes, start: int, size: int) -> _Topic | Non
     stated, magic, flag, body_size = _FIELDS.unpack_from(view, start)
     at = start + _V4_HEAD
     if flag & _V6:
-        at += 12 if flag & sysflags.BORN_HOST_V6 else 0
-        at += 12 if flag & sysflags.STORE_HOST_V6 else 0
+        at = start + record_head.BODY_AT[flag & _V6]
         body_size = record.I32.unpack_from(view, at - 4)[0]
     at += body_size
     if stated != size or body_size < 0 or at >= start + size:

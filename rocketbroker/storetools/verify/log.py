@@ -32,7 +32,13 @@ from rocketbroker.records.record import (
     CRC_PROPERTY_SIZE,
     is_crc_property_right,
 )
-from rocketbroker.records.record_head import LEAST_SIZE, MAGIC_BLANK, RecordHead
+from rocketbroker.records.record_head import (
+    BODY_AT,
+    LEAST_SIZE,
+    MAGIC_BLANK,
+    RecordHead,
+    offset_of,
+)
 from rocketbroker.records.sysflags import HOST_MASK, INNER_BATCH
 from rocketbroker.store.commitlog.scanner import NOTHING, Blank, Broken, parse
 from rocketbroker.store.file_names import position_of_name
@@ -59,11 +65,14 @@ WAITING: Final = SCHEDULE_TOPIC.encode()
 #: before ordinary ones are looked for again.
 MAX_EXACT: Final = 31
 
+#: Where the system flag stands in a record.
+_FLAG_AT: Final = offset_of("sys_flag")
+
 
 def _body_of(record: bytes) -> tuple[int, int]:
     """The start of the body in a record, and its length."""
-    flags = int.from_bytes(record[36:40], "big")
-    body = 88 + 12 * (flags & HOST_MASK).bit_count()
+    flags = int.from_bytes(record[_FLAG_AT : _FLAG_AT + 4], "big")
+    body = BODY_AT[flags & HOST_MASK]
     return body, int.from_bytes(record[body - 4 : body], "big")
 
 
