@@ -38,7 +38,12 @@ from rocketbroker.store.interfaces import PUT_OK, Draft
 #: What a check point has to spare besides popCkStayBufferTimeOut, in ms.
 SPARE_MS: Final = 1500
 
+#: So many of those that could not be stored are tried again at once: ten milliseconds.
+#: While nothing can be stored there may be very many.
+MAX_RETRIED: Final = 256
+
 # Members of an enumeration are slow to look up.
+_DUE: Final = PointState.DUE
 _KEPT: Final = PointState.KEPT
 _STORED: Final = PointState.STORED
 _WRITING: Final = PointState.WRITING
@@ -148,16 +153,22 @@ class CheckPointBuffer:
 
     def look(self) -> None:
         """Write what may not stay any longer, and what could not be written."""
+        retried = 0
         now, now_ms, options = self._seconds(), self._wall_ms(), self._options
         for held in list(self._waiting.values()):
             assert held.point is not None
-            if held.state is _WRITING:
+            state = held.state
+            if state is _WRITING:
+                continue
+            if state is _DUE:
+                if retried < MAX_RETRIED:
+                    retried += 1
+                    self._write(held, _nothing)
                 continue
             left_ms = held.point.revive_ms - now_ms
             age_ms = (now - held.born_s) * 1000
             if (
-                held.state is not _KEPT
-                or left_ms < options.pop_ck_stay_buffer_time_out
+                left_ms < options.pop_ck_stay_buffer_time_out
                 or age_ms >= options.pop_ck_stay_buffer_time
             ):
                 self._write(held, _nothing)

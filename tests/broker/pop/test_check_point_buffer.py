@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.pop import progress
+from rocketbroker.broker.pop.check_point_buffer import MAX_RETRIED
 from rocketbroker.broker.pop.progress import HeldCheckPoint, PointInput, PointState
 from rocketbroker.broker.roles import Role
 from rocketbroker.records.check_points import CheckPoint
@@ -105,23 +106,21 @@ class BufferTests(PopCase):
 class RefusedTests(PopCase):
     """Check points that could not be stored."""
 
-    def refused(self) -> int:
-        """How many appends were refused so far."""
-        return self.rig.broker.pop.buffer.failures
-
     def test_refusalWithinTheAppendIsTriedAgain(self) -> None:
         """An acting master that reaches no other broker knows it at once. It has given
-        the messages, and tries again to have their check point kept."""
+        the messages, and tries again to have their check points kept, some at once."""
         self.rig = self.make(
             enableSlaveActingMaster="true", slaveReadEnable="true", totalReplicas="2"
         )
-        self.send("a")
+        count = MAX_RETRIED + 1
+        self.send(*["a"] * count)
         self.rig.broker.services.act_as(Role.ACTING_MASTER)
-        self.assertEqual(self.popped(), [b"a"])
-        self.assertEqual(self.refused(), 1)
-        self.pass_by(1)
-        self.assertGreater(self.refused(), 1)
-        self.assertEqual(len(self.rig.broker.pop.buffer), 1)
+        for _ in range(count):
+            self.assertEqual(self.popped(maxMsgNums=1), [b"a"])
+        buffer = self.rig.broker.pop.buffer
+        self.assertEqual((len(buffer), buffer.failures), (count, count))
+        buffer.look()
+        self.assertEqual((len(buffer), buffer.failures), (count, count + MAX_RETRIED))
 
 
 class PointStateTests(MachineContract, SynchronousTestCase):
