@@ -59,7 +59,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/export.rst", "/data/lake/Orders/dt=", "a listing of files"),
     Reason(
         "docs/performance.rst",
-        "python3 scripts/benchmark.py",
+        "python3 scripts/bench/benchmark.py",
         "needs RocketMQ's broker",
     ),
     Reason("docs/repair.rst", "rocketbroker store ", SYNOPSIS),

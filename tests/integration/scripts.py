@@ -10,8 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run C{scripts/name.py} to its end; what it says and what it complains of are one.
+    """Run C{scripts/NAME.py} to its end; what it says and what it complains of are one.
 
+    @param name: with its room: C{torture/crash}.
     @param words: what it is told; C{--inside} to run in this environment.
     """
     return subprocess.run(

@@ -13,7 +13,7 @@ class FramesTests(SynchronousTestCase):
     def attack(self, server: str, frames: int) -> None:
         """Nothing is wrong with a server after so many frames."""
         words = ["--server", server, "--frames", str(frames), "--turn", "10"]
-        done = run("frames", "--inside", *words)
+        done = run("torture/frames", "--inside", *words)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn(f"{frames} frames in", done.stdout)
         self.assertIn(" 0 lost", done.stdout)

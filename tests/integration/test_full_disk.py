@@ -11,7 +11,7 @@ from tests.integration.scripts import run
 
 
 class FullDiskTests(SynchronousTestCase):
-    """C{scripts/full_disk.py}."""
+    """C{scripts/torture/full_disk.py}."""
 
     timeout = 300
 
@@ -20,7 +20,7 @@ class FullDiskTests(SynchronousTestCase):
         after any stop, and takes messages again by itself."""
         if not sys.platform.startswith("linux") or os.geteuid() != 0:
             raise SkipTest("only root may mount a small tmpfs")
-        output = run("full_disk", "--inside", "--quick")
+        output = run("torture/full_disk", "--inside", "--quick")
         if output.returncode == 2:
             raise SkipTest(output.stdout.strip())
         self.assertEqual(output.returncode, 0, output.stdout)

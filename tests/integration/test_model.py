@@ -12,14 +12,14 @@ RUN = ("600",) if HEAVY else ("3", "--extension", "off", "--seed", "1")
 
 
 class ModelTests(SynchronousTestCase):
-    """Runs of C{scripts/model.py}."""
+    """Runs of C{scripts/torture/model.py}."""
 
     timeout = 900
 
     def compare(self, workers: int) -> None:
         """A run finds no difference."""
         words = "--inside", "--workers", str(workers), "--seconds", *RUN
-        done = run("model", *words)
+        done = run("torture/model", *words)
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_workersAnswerAsTheModel(self) -> None:

@@ -8,24 +8,24 @@ from tests.integration.scripts import run
 
 
 class PopRowsTests(SynchronousTestCase):
-    """C{scripts/pop.py}."""
+    """C{scripts/torture/pop.py}."""
 
     timeout = 300
 
     def test_cost(self) -> None:
         """What is popped and acknowledged is measured."""
-        output = run("pop", "--inside", "--quick", "cost")
+        output = run("torture/pop", "--inside", "--quick", "cost")
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn("one by one, ours: popped and acknowledged: ", output.stdout)
 
     def test_order(self) -> None:
         """What is popped in order comes in order."""
-        output = run("pop", "--inside", "--quick", "order")
+        output = run("torture/pop", "--inside", "--quick", "order")
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn("\n  out of order: 0", output.stdout)
 
     def test_kills(self) -> None:
         """Nothing is lost by a kill, and nothing comes that must not."""
-        output = run("pop", "--inside", "--quick", "kills")
+        output = run("torture/pop", "--inside", "--quick", "kills")
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn("\n  faults: 0", output.stdout)

@@ -8,11 +8,11 @@ from tests.integration.scripts import run
 
 
 class RecoveryTests(SynchronousTestCase):
-    """C{scripts/recovery.py}."""
+    """C{scripts/bench/recovery.py}."""
 
     def test_quick(self) -> None:
         """Stores of both sizes are made, killed, and started again."""
-        output = run("recovery", "--inside", "--quick")
+        output = run("bench/recovery", "--inside", "--quick")
         self.assertEqual(output.returncode, 0, output.stdout)
         for size in (1024, 300):
             self.assertIn(f"records of {size} bytes: ready after", output.stdout)

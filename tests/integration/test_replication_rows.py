@@ -8,18 +8,18 @@ from tests.integration.scripts import run
 
 
 class ReplicationRowsTests(SynchronousTestCase):
-    """C{scripts/replication.py}."""
+    """C{scripts/torture/replication.py}."""
 
     timeout = 300
 
     def test_quick(self) -> None:
         """A pair survives a few blows; nothing that was acknowledged is lost, and each
         send is answered as it should be."""
-        output = run("replication", "--inside", "--quick", "episodes")
+        output = run("torture/replication", "--inside", "--quick", "episodes")
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn("\nepisodes: holds", output.stdout)
 
     def test_noKit(self) -> None:
         """What it costs is measured with a load generator only."""
-        output = run("replication", "--inside", "--quick", "cost")
+        output = run("torture/replication", "--inside", "--quick", "cost")
         self.assertIn("it needs --kit", output.stdout)

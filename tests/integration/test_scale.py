@@ -22,13 +22,13 @@ FIGURES = {
 
 
 class ScaleTests(SynchronousTestCase):
-    """C{scripts/scale.py}."""
+    """C{scripts/bench/scale.py}."""
 
     timeout = 300
 
     def test_quick(self) -> None:
         """Each row is measured with a small load; times are not judged."""
-        output = run("scale", "--inside", "--quick", *FIGURES)
+        output = run("bench/scale", "--inside", "--quick", *FIGURES)
         self.assertEqual(output.returncode, 0, output.stdout)
         for name, figure in FIGURES.items():
             self.assertIn(f"\n{name}: holds", output.stdout)
@@ -36,6 +36,6 @@ class ScaleTests(SynchronousTestCase):
 
     def test_unknown(self) -> None:
         """A row that there is not is refused, with those there are."""
-        output = run("scale", "--inside", "nothing")
+        output = run("bench/scale", "--inside", "nothing")
         self.assertEqual(output.returncode, 2)
         self.assertIn("no row nothing; they are descriptors, ", output.stdout)

@@ -8,13 +8,13 @@ from tests.integration.scripts import run
 
 
 class TimerRowsTests(SynchronousTestCase):
-    """C{scripts/timers.py}."""
+    """C{scripts/torture/timers.py}."""
 
     timeout = 300
 
     def test_quick(self) -> None:
         """None is early, none is lost."""
-        output = run("timers", "--inside", "--quick")
+        output = run("torture/timers", "--inside", "--quick")
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn("\n  came early: 0", output.stdout)
         self.assertIn("\npending: holds", output.stdout)

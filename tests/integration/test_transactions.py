@@ -8,11 +8,11 @@ from tests.integration.scripts import run
 
 
 class KillTests(SynchronousTestCase):
-    """C{scripts/transactions.py}."""
+    """C{scripts/torture/transactions.py}."""
 
     def test_quick(self) -> None:
         """Five kills: each transaction ends as its producer has decided."""
-        output = run("transactions", "--inside", "--quick")
+        output = run("torture/transactions", "--inside", "--quick")
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn(" 0 of them missing", output.stdout)
         self.assertIn(" 0 others visible", output.stdout)

@@ -1,4 +1,4 @@
-"""Random sets of options; C{scripts/export_options.py} tries more of them."""
+"""Random sets of options; C{scripts/torture/export_options.py} tries more of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Stores that are damaged in each way there is, in memory; C{scripts/sweep.py} runs
-them whole.
+"""Stores that are damaged in each way there is, in memory;
+C{scripts/torture/sweep.py} runs them whole.
 
 - L{tests.sweeps.corpus}: messages whose places are known, and the look at what is left.
 - L{tests.sweeps.torn}: files that end, or are zeros, from every byte on.

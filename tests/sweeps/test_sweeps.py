@@ -1,4 +1,5 @@
-"""The sweeps, some of their cases; all, as by C{scripts/sweep.py}, in the heavy set."""
+"""The sweeps, some of their cases; all of them in the heavy set, as in
+C{scripts/torture/sweep.py}."""
 
 from __future__ import annotations
 
