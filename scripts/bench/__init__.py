@@ -1,10 +1,12 @@
 """Measurements: what servers, stores and exports cost, beside RocketMQ where it runs.
 
-- C{measure_start.py}: a start. C{benchmark.py}: CPU of a message. C{pop_cost},
-  C{replication_cost}: the same of pops and of copies.
-- C{scale.py}: many topics, groups and clients. C{overload.py}: more than a broker can
-  take.
-- C{recovery.py}, C{verify_speed.py}: how fast stores are read after a kill and by
-  C{store verify}.
-- C{export_speed.py}: exports beside bare pyarrow.
+The scripts:
+
+  - C{measure_start.py}: a start. C{benchmark.py}: CPU of a message. C{pop_cost.py},
+    C{replication_cost.py}: the same of pops and of copies.
+  - C{scale.py}: many topics, groups and clients. C{overload.py}: more than a broker can
+    take.
+  - C{recovery.py}, C{verify_speed.py}: how fast stores are read after a kill and by
+    C{store verify}.
+  - C{export_speed.py}: exports beside bare pyarrow.
 """

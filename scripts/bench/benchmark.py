@@ -39,7 +39,7 @@ from scripts.bench.benchmark_loads import LOADS, Bench, Load, Sample, family
 from scripts.bench.benchmark_report import Row, svg, table, written
 from scripts.lab.kit import Kit
 from scripts.lab.peers import memory
-from tests.integration.servers import Cluster, free_base
+from scripts.lab.servers import Cluster, free_base
 
 #: A server of the kit that bears only sends.
 YARDSTICK = "C"

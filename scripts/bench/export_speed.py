@@ -59,7 +59,7 @@ from scripts.bench.export_speed_parts import (
     tasks,
 )
 from scripts.lab.peers import Figure
-from tests.integration.servers import environment
+from scripts.lab.servers import environment
 
 #: The bars: parts of bare pyarrow's rate, and so on.
 TASKS_BAR = 0.85

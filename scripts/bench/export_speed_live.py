@@ -28,7 +28,7 @@ from scripts.bench.export_speed_parts import (
 )
 from scripts.lab.kit import Kit
 from scripts.lab.peers import Figure, cpu
-from tests.integration.servers import Cluster, free_base
+from scripts.lab.servers import Cluster, free_base
 
 if TYPE_CHECKING:
     from scripts.bench.export_speed import Measure

@@ -28,7 +28,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
     python = environment("spark,test")
     sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
 
-from tests.integration.servers import Cluster, Server, free_base
+from scripts.lab.servers import Cluster, Server, free_base
 
 MAX_SECONDS = 0.6
 MAX_MEGABYTES = 80.0

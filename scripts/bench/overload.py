@@ -78,7 +78,7 @@ from scripts.lab.peers import (
     row_words,
     send_frame,
 )
-from tests.integration.servers import Cluster, free_base
+from scripts.lab.servers import Cluster, free_base
 
 #: What the slow disk takes in a second, and how large it is.
 DISK_BYTES = 4 << 20

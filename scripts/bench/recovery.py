@@ -38,8 +38,8 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.records.hashing import tag_code
 from rocketbroker.store.interfaces import Draft
 from rocketbroker.store.message_store import Store
-from tests.integration.javabroker import JavaBroker
-from tests.integration.servers import Cluster
+from scripts.lab.javabroker import JavaBroker
+from scripts.lab.servers import Cluster
 
 #: What 1 GiB of records of 1 KiB may take, in seconds.
 MAX_SECONDS = 6.0

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from scripts.lab.kit import SEND, Kit
+from scripts.lab.pair import OURS, Group
 from scripts.lab.peers import Figure, wait_for
-from tests.integration.pair import OURS, Group
-from tests.integration.servers import PATIENT, free_base
+from scripts.lab.servers import PATIENT, free_base
 
 #: The loads, by their names.
 LOADS: Final = {

@@ -27,8 +27,8 @@ from scripts.lab.peers import (
     wait_for,
     waited,
 )
+from scripts.lab.servers import READY_SECONDS, Cluster, Server
 from scripts.lab.targets import Scale, target
-from tests.integration.servers import READY_SECONDS, Cluster, Server
 
 QUEUES = 4
 

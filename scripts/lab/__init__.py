@@ -1,7 +1,13 @@
-"""Parts of the scripts in C{scripts/bench/} and C{scripts/torture/}.
+"""Parts that the scripts in C{scripts/bench/} and C{scripts/torture/} stand on.
 
-- L{peers<scripts.lab.peers>}: connections on plain sockets, processes beside, and
-  what C{/proc} says of servers. L{pop_load<scripts.lab.pop_load>}: the same for pops.
-- L{targets<scripts.lab.targets>}: brokers that are measured. L{kit<scripts.lab.kit>}:
-  servers and load generators that are not ours.
+The modules:
+
+  - L{servers<scripts.lab.servers>}: name servers and brokers as processes;
+    L{pair<scripts.lab.pair>}: a master and its slaves;
+    L{targets<scripts.lab.targets>}: brokers that are measured.
+  - L{peers<scripts.lab.peers>}: connections on plain sockets, processes beside, and
+    what C{/proc} says of servers. L{pop_load<scripts.lab.pop_load>}: the same for pops.
+  - L{javaclient<scripts.lab.javaclient>}, L{javabroker<scripts.lab.javabroker>}: the
+    official client and RocketMQ's servers; L{kit<scripts.lab.kit>}: those of a kit that
+    is not ours, and its load generator.
 """

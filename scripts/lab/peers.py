@@ -26,7 +26,7 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import MAX_BYTES, encode
-from tests.integration.servers import READY_SECONDS, Cluster
+from scripts.lab.servers import READY_SECONDS, Cluster
 
 #: A light client sends so often, in seconds.
 STEADY_SECONDS = 0.002

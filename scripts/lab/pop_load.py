@@ -95,13 +95,11 @@ def ack_body(
     return dumps({"acks": acks, "brokerName": "broker-a"})
 
 
-def ack_exts(
-    topic: str, group: str, header: PopMessageResponseHeader, parts: Iterable[Popped]
-) -> Iterator[dict[str, str]]:
-    """The fields of an acknowledgement of each message that a pop gave of a topic."""
-    for each in parts:
+def handles(header: PopMessageResponseHeader) -> Iterator[ReceiptHandle]:
+    """The handle of each message that a pop gave, queue by queue."""
+    for each in popped(header):
         for offset in each.offsets:
-            handle = ReceiptHandle(
+            yield ReceiptHandle(
                 each.start,
                 header.pop_time,
                 header.invisible_time,
@@ -111,13 +109,20 @@ def ack_exts(
                 each.queue,
                 offset,
             )
-            yield {
-                "consumerGroup": group,
-                "topic": topic,
-                "queueId": str(each.queue),
-                "extraInfo": handle.text(),
-                "offset": str(offset),
-            }
+
+
+def ack_exts(
+    topic: str, group: str, header: PopMessageResponseHeader
+) -> Iterator[dict[str, str]]:
+    """The fields of an acknowledgement of each message that a pop gave of a topic."""
+    for handle in handles(header):
+        yield {
+            "consumerGroup": group,
+            "topic": topic,
+            "queueId": str(handle.queue_id),
+            "extraInfo": handle.text(),
+            "offset": str(handle.offset),
+        }
 
 
 def fill(port: int, topic: str, queues: int, count: int, body: bytes) -> None:
@@ -194,7 +199,7 @@ class Member(Peer):
             code = RequestCode.ACK_MESSAGE
             asks = [
                 Command(code, ext, opaque=self._serial)
-                for ext in ack_exts(self._topic, self._group, header, parts)
+                for ext in ack_exts(self._topic, self._group, header)
             ]
         else:
             code = RequestCode.BATCH_ACK_MESSAGE

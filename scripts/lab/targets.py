@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from scripts.lab.kit import Kit
 from scripts.lab.peers import Figure, Target
-from tests.integration.servers import Cluster, free_base
+from scripts.lab.servers import Cluster, free_base
 
 
 class Scale(NamedTuple):

@@ -42,8 +42,8 @@ from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from scripts.lab.peers import wait_for
+from scripts.lab.servers import Cluster, workers_of
 from scripts.torture.kills import Producers, arguments, kill
-from tests.integration.servers import Cluster, workers_of
 
 TOPIC = "Crash"
 QUEUES = 4

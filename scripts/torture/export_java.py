@@ -33,10 +33,10 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 import pyarrow.parquet as pq
 
-from tests.integration import corpus
-from tests.integration.handover import HandOver
-from tests.integration.javaclient import encoded
-from tests.integration.servers import environment
+from scripts.lab.javaclient import encoded
+from scripts.lab.servers import environment
+from scripts.torture import corpus
+from scripts.torture.handover import HandOver
 
 VERSION = "5.3.3"
 TRANSACTIONS = "Transactions"

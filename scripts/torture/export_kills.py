@@ -47,7 +47,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from tests.integration.servers import Cluster, environment
+from scripts.lab.servers import Cluster, environment
 
 TOPIC = "Kills"
 QUEUES = 4

@@ -37,8 +37,8 @@ from rocketbroker.sources.options import parse_options
 from rocketbroker.sources.ranges import Queue
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.codes import RequestCode
-from tests.integration.servers import Cluster
-from tests.sources.option_sets import (
+from scripts.lab.servers import Cluster
+from scripts.torture.option_sets import (
     Maker,
     Message,
     OptionSet,

@@ -5,7 +5,7 @@
         [--frames 1000000] [--seed 1] [--connections 32] [--turn SECONDS] [--rss MIB]
 
 Real requests of all codes, with bits flipped, cut off, spliced, with other lengths,
-keys and values (tests/sweeps/frames.py), come on many connections, a few on each. A
+keys and values (mutated_frames.py), come on many connections, a few on each. A
 client beside them, the canary, asks for the route of its topic, sends and pulls all the
 time. In the end each message that was acknowledged to it must have been read.
 
@@ -52,8 +52,8 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import decode, encode
 from scripts.lab.peers import wait_for
-from tests.integration.servers import Cluster, Server, is_there, workers_of
-from tests.sweeps.frames import Frames
+from scripts.lab.servers import Cluster, Server, is_there, workers_of
+from scripts.torture.mutated_frames import Frames
 
 #: So many frames come on one connection at the most.
 BURST = 20

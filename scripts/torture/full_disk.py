@@ -60,7 +60,7 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import (
     RocketbrokerError,
 )
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 
 TOPIC = "FullDisk"
 QUEUES = 8

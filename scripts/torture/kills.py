@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 
 #: One in so many kills falls into the start that comes after another one.
 IN_START = 5

@@ -68,7 +68,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 
 #: Connections, and topics.
 CLIENTS: Final = 6

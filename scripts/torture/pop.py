@@ -43,6 +43,7 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 from scripts.bench import pop_cost
 from scripts.bench.scale import measured_row
+from scripts.lab.pair import OURS
 from scripts.lab.peers import (
     Figure,
     RowWords,
@@ -50,7 +51,6 @@ from scripts.lab.peers import (
 )
 from scripts.lab.targets import Scale
 from scripts.torture import pop_kills, pop_order
-from tests.integration.pair import OURS
 
 
 def cost(words: RowWords) -> Iterator[Figure | str]:

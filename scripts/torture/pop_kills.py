@@ -21,11 +21,15 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import TopicNotExist
 from rocketbroker.records.receipt_handle import ReceiptHandle
-from rocketbroker.records.record import StoredMessage
+from rocketbroker.records.record import StoredMessage, decode_all
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps
-from rocketbroker.wire.headers.pull import ChangeInvisibleTimeResponseHeader
+from rocketbroker.wire.headers.pull import (
+    ChangeInvisibleTimeResponseHeader,
+    PopMessageResponseHeader,
+)
+from scripts.lab.pair import OURS
 from scripts.lab.peers import (
     NO_ANSWER,
     Beside,
@@ -35,7 +39,8 @@ from scripts.lab.peers import (
     send_ext,
     wait_for,
 )
-from scripts.lab.pop_load import pop_ext
+from scripts.lab.pop_load import handles, pop_ext
+from scripts.torture.handover import HandOver
 from scripts.torture.pop_verdict import (
     GROUP,
     LATE_TIMER,
@@ -48,9 +53,6 @@ from scripts.torture.pop_verdict import (
     Part,
     Verdict,
 )
-from tests.broker.pop.pops import handles, messages
-from tests.integration.handover import HandOver
-from tests.integration.pair import OURS
 
 #: So many kills befall one store.
 KILLS: Final = 30
@@ -213,10 +215,10 @@ class Member:
             return []
         # As the official client does: in the body's order, by queue and kind of topic.
         by_place: dict[tuple[str, int], list[ReceiptHandle]] = {}
-        for handle in handles(answer):
+        for handle in handles(PopMessageResponseHeader.from_ext(answer.ext)):
             by_place.setdefault((handle.kind, handle.queue_id), []).append(handle)
         found = []
-        for message in messages(answer):
+        for message in decode_all(answer.body):
             stored = message.properties.get("POP_CK")
             kind = "0" if stored is None else ReceiptHandle.parse(stored).kind
             handle = by_place[kind, message.queue_id].pop(0)

@@ -28,6 +28,9 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.fastjson import dumps
+from rocketbroker.wire.headers.pull import PopMessageResponseHeader
+from scripts.lab.javaclient import body_of
+from scripts.lab.pair import OURS
 from scripts.lab.peers import (
     NO_ANSWER,
     Figure,
@@ -35,12 +38,9 @@ from scripts.lab.peers import (
     Target,
     create_topic,
 )
-from scripts.lab.pop_load import fill, pop_ext
+from scripts.lab.pop_load import fill, handles, pop_ext
 from scripts.lab.targets import Scale
-from tests.broker.pop.pops import handles
-from tests.integration.handover import HandOver
-from tests.integration.javaclient import body_of
-from tests.integration.pair import OURS
+from scripts.torture.handover import HandOver
 
 TOPIC: Final = "Ordered"
 QUEUES: Final = 8
@@ -148,7 +148,7 @@ class Member:
                     time.sleep(0.02)
                     continue
                 by_queue: dict[int, list[ReceiptHandle]] = {}
-                for handle in handles(answer):
+                for handle in handles(PopMessageResponseHeader.from_ext(answer.ext)):
                     by_queue.setdefault(handle.queue_id, []).append(handle)
                 for queue, several in by_queue.items():
                     assert several[0].offset is not None

@@ -35,7 +35,7 @@ from rocketbroker.records.names import TIMER_TOPIC, pop_retry_topic, revive_topi
 from rocketbroker.records.properties import TAGS
 from rocketbroker.records.receipt_handle import NORMAL, ReceiptHandle
 from rocketbroker.records.record import StoredMessage
-from tests.integration.transactional import stored
+from scripts.torture.transactional import stored
 
 TOPIC: Final = "Killed"
 QUEUES: Final = 4

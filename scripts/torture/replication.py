@@ -37,9 +37,9 @@ if __name__ == "__main__" and "--inside" not in sys.argv:
 
 from scripts.bench import replication_cost
 from scripts.bench.scale import measured_row
+from scripts.lab.pair import OURS
 from scripts.lab.peers import Figure, RowWords, row_words
 from scripts.torture.replication_episodes import Episode, series
-from tests.integration.pair import OURS
 
 #: A few episodes that show most.
 QUICK = [0, 1, 2, 3]

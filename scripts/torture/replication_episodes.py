@@ -31,10 +31,10 @@ from rocketbroker.records import record
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.wire.codes import RequestCode, ResponseCode
+from scripts.lab.pair import Group, Member, until
 from scripts.lab.peers import Beside, Peer, create_topic, send_ext
 from scripts.torture.replication_load import QUEUES, TOPIC, Noted, Sent, producing
 from scripts.torture.replication_proxy import FAIR, Proxy, Weather
-from tests.integration.pair import Group, Member, until
 
 #: How long a send waits for its copies, in seconds, and by how much each status may be
 #: late.

@@ -6,7 +6,7 @@
 
 KIT is a kit.py that runs the Java servers and scenarios of its own (`scenarios`), which
 say PASS or FAIL and with which code or count they failed. Those of
-tests/integration/observed.py have the same names, and note each status, code, count
+observed.py have the same names, and note each status, code, count
 and property that a client sees on the way. One side after the other, each in a fresh
 store, all but `timer`; it takes some ten minutes for each client.
 
@@ -41,11 +41,11 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
+from scripts.lab.javaclient import VERSIONS, JavaClient
 from scripts.lab.kit import Kit
-from tests.integration.javaclient import VERSIONS, JavaClient
-from tests.integration.observed import SCENARIOS
-from tests.integration.servers import READY_SECONDS, Cluster, free_base
-from tests.integration.stage import EARLY, Stage
+from scripts.lab.servers import READY_SECONDS, Cluster, free_base
+from scripts.torture.observed import SCENARIOS
+from scripts.torture.stage import EARLY, Stage
 
 #: What scenarios expect of a broker, beside RocketMQ's defaults.
 SETTINGS = {"autoCreateTopicEnable": "true", "enablePropertyFilter": "true"}

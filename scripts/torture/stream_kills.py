@@ -45,8 +45,8 @@ from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.spark.sessions import local_session
 from rocketbroker.spark.sink import STAMP
+from scripts.lab.servers import Cluster, environment
 from scripts.torture.export_kills import ROLES, kill, leave
-from tests.integration.servers import Cluster, environment
 
 QUEUES = 4
 

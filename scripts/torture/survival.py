@@ -20,10 +20,10 @@ from scripts.lab.peers import (
     Figure,
     wait_for,
 )
+from scripts.lab.servers import Cluster
 from scripts.lab.targets import Scale, target
 from scripts.torture import crash, full_disk
 from scripts.torture.kills import Producers, kill
-from tests.integration.servers import Cluster
 
 PRODUCERS = 4
 

@@ -51,9 +51,9 @@ from scripts.lab.peers import (
     send_ext,
     wait_for,
 )
+from scripts.lab.servers import Cluster
 from scripts.lab.targets import Scale
-from tests.integration.servers import Cluster
-from tests.integration.transactional import stored
+from scripts.torture.transactional import stored
 
 TOPIC = "Timers"
 QUEUES = 4

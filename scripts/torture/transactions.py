@@ -40,10 +40,10 @@ from rocketbroker.wire.headers.send import (
     TRANSACTION_ROLLBACK,
     TRANSACTION_UNKNOWN,
 )
+from scripts.lab.servers import Cluster
 from scripts.torture.kills import Producers, arguments, kill
-from tests.integration.servers import Cluster
-from tests.integration.transactional import TransactionalProducer, stored
-from tests.sweeps.twice import delivered_again
+from scripts.torture.transactional import TransactionalProducer, stored
+from scripts.torture.twice import delivered_again
 
 TOPIC = "Transactions"
 QUEUES = 2

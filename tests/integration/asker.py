@@ -17,7 +17,7 @@ from rocketbroker.wire.bodies.heartbeats import (
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import dumps
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 
 BATCHES = RequestCode.SEND_BATCH_MESSAGE
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration.javaclient import PATIENCE, JavaClient
-from tests.integration.servers import Cluster
+from scripts.lab.javaclient import PATIENCE, JavaClient
+from scripts.lab.servers import Cluster
 
 
 def fresh(prefix: str) -> str:

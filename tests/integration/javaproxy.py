@@ -16,9 +16,9 @@ from typing import Final
 
 from twisted.trial.unittest import SkipTest
 
-from tests.integration.javabroker import JavaServer, jars
-from tests.integration.javaclient import PROJECT, QUICK, Program, building, why_not
-from tests.integration.servers import free_base
+from scripts.lab.javabroker import JavaServer, jars
+from scripts.lab.javaclient import PROJECT, QUICK, Program, building, why_not
+from scripts.lab.servers import free_base
 
 #: The Proxy, and the clients.
 PROXY_VERSION: Final = "5.3.3"
@@ -26,7 +26,7 @@ JAVA_VERSION: Final = "5.0.8"
 NODE_VERSION: Final = "1.0.8"
 
 GRPC_DRIVER: Final = PROJECT / "grpc" / "GrpcDriver.java"
-NODE_DRIVER: Final = PROJECT.parent / "node" / "driver.js"
+NODE_DRIVER: Final = Path(__file__).resolve().parent / "node" / "driver.js"
 
 
 class JavaProxy(JavaServer):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rocketbroker.wire.codes import RequestCode
-from tests.integration.javaclient import PATIENCE, JavaClient, JavaError
+from scripts.lab.javaclient import PATIENCE, JavaClient, JavaError
 from tests.integration.questions import (
     make_topic,
     of,

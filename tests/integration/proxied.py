@@ -19,14 +19,14 @@ from typing import Any, ClassVar, Final, cast
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.codes import RequestCode
+from scripts.lab.javabroker import JavaBroker, JavaNameServer
+from scripts.lab.javaclient import Program, body_of
+from scripts.lab.servers import PATIENT, Cluster, free_base
 from tests.heavy import HEAVY
 from tests.integration.asker import Asker
-from tests.integration.javabroker import JavaBroker, JavaNameServer
 from tests.integration.javacase import fresh
-from tests.integration.javaclient import Program, body_of
 from tests.integration.javaproxy import CLIENTS, PROXY_VERSION, JavaProxy
 from tests.integration.questions import group_body, topic_fields
-from tests.integration.servers import PATIENT, Cluster, free_base
 
 #: Settings of the broker: transactions are checked soon, and what waits for a time may
 #: be recalled.

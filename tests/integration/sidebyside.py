@@ -24,8 +24,8 @@ from rocketbroker.wire.command import JSON, ONEWAY, Command, response_to
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.fastjson import dumps, loads
 from rocketbroker.wire.frames import encode
-from tests.integration.javabroker import JavaBroker, JavaNameServer
-from tests.integration.servers import Cluster, Server
+from scripts.lab.javabroker import JavaBroker, JavaNameServer
+from scripts.lab.servers import Cluster, Server
 
 Ext = dict[str, Any]
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from rocketbroker.spark.sessions import JVM, prepare_environment
-from tests.integration.servers import environment, free_base
+from scripts.lab.servers import environment, free_base
 
 #: How long a part of it may take to be there.
 READY_SECONDS = 120.0

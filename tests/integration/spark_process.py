@@ -20,8 +20,8 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from typing import ClassVar
 
+from scripts.lab.servers import environment
 from tests.integration import spark_reads, spark_streams, spark_writes
-from tests.integration.servers import environment
 
 
 class SparkProcess:

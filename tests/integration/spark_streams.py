@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from rocketbroker.spark.lag import LagListener, QueueLag
 from rocketbroker.spark.sessions import local_session, reason
-from tests.integration.servers import free_base
+from scripts.lab.servers import free_base
 
 #: How long Spark may take to tell of what has been done: it does so in a thread of its
 #: own.

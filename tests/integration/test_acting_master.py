@@ -17,9 +17,9 @@ from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
+from scripts.lab.pair import OURS, Group, Member, until
 from tests.broker.pop.pops import bodies, handles
 from tests.broker.rig import pull_ext, send_ext
-from tests.integration.pair import OURS, Group, Member, until
 
 #: How long level 1 waits; long enough to kill the master meanwhile.
 DELAY_SECONDS: Final = 8

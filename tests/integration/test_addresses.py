@@ -20,9 +20,9 @@ from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
+from scripts.lab.javaclient import JavaClient, Program
+from scripts.lab.servers import STOP_SECONDS, ask, environment, free_base
 from tests.integration.javacase import JavaCase, fresh
-from tests.integration.javaclient import JavaClient, Program
-from tests.integration.servers import STOP_SECONDS, ask, environment, free_base
 
 COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
 

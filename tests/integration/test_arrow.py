@@ -12,8 +12,8 @@ from rocketbroker.arrow import read
 from rocketbroker.blocking import connect
 from rocketbroker.records.batches import encode_part
 from rocketbroker.sources.retry import NoAnswer
+from scripts.lab.servers import Cluster, environment
 from tests.integration.asker import BATCHES, Asker
-from tests.integration.servers import Cluster, environment
 
 TOPIC = "queried"
 COUNT = 500

@@ -30,7 +30,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records import compression, ids
 from rocketbroker.records.sysflags import COMPRESSED
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 
 #: How long something may take; nothing is asserted about it. Of a request that takes
 #: longer than its client waits the message may be there twice.

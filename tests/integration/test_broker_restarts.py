@@ -17,7 +17,7 @@ from rocketbroker.sources.options import ReadOptions, parse_options
 from rocketbroker.sources.ranges import Queue, Range
 from rocketbroker.sources.resolving import resolve
 from rocketbroker.sources.retry import NoAnswer
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 
 WHOLE = Range(Queue("T", "broker-a", 0), 0, 2000)
 

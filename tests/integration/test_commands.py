@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration.servers import environment
+from scripts.lab.servers import environment
 
 COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
 

@@ -27,10 +27,10 @@ from typing import Any
 import yaml
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from scripts.lab.javaclient import why_not
+from scripts.lab.servers import ROOT
 from tests.heavy import HEAVY
 from tests.integration.javacase import until
-from tests.integration.javaclient import why_not
-from tests.integration.servers import ROOT
 
 FOLDER = ROOT / "etc" / "container"
 CLIENTS = FOLDER / "clients"

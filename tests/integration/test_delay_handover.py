@@ -15,8 +15,8 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.fastjson import loads
+from scripts.torture.handover import HandOver
 from tests.heavy import HEAVY
-from tests.integration.handover import HandOver
 
 #: A broker stops and the other one starts while messages of level 2 wait: some 15 s
 #: after they were sent, and later on a busy machine.

@@ -13,8 +13,8 @@ from rocketbroker.blocking.connection import ServerConnection
 from rocketbroker.blocking.machine import ThisMachine
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.command import Command
-from tests.integration.javaclient import JavaClient, why_not
-from tests.integration.servers import Cluster
+from scripts.lab.javaclient import JavaClient, why_not
+from scripts.lab.servers import Cluster
 
 #: How long it may take until the broker has heard of it and looked; generous.
 SECONDS = 120.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration.servers import ROOT, environment, free_base
+from scripts.lab.servers import ROOT, environment, free_base
 
 #: How long a program may take; nothing is asserted about it.
 SECONDS = 180.0

@@ -14,6 +14,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.arrow.columns import NATIVE
+from scripts.lab.servers import Cluster, environment
 from tests.integration.exports import (
     COMMAND,
     COUNT,
@@ -24,7 +25,6 @@ from tests.integration.exports import (
     fill,
     rows,
 )
-from tests.integration.servers import Cluster, environment
 from tests.integration.spark_process import SparkProcess
 
 

@@ -34,8 +34,8 @@ from rocketbroker.sources.open_source import open_origin
 from rocketbroker.sources.options import ReadOptions
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.headers.admin import DeleteTopicRequestHeader
+from scripts.lab.servers import Cluster
 from tests.export.worlds import Died, LocalCopying
-from tests.integration.servers import Cluster
 
 COUNT = 40
 

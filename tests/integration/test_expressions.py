@@ -10,9 +10,9 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from rocketbroker.errors import SubscriptionParseFailed
 from rocketbroker.filtering.sql import compiled
 from rocketbroker.records.properties import encode
+from scripts.lab.javabroker import jars
+from scripts.lab.javaclient import PROJECT, why_not
 from tests.integration.expressions import Expressions
-from tests.integration.javabroker import jars
-from tests.integration.javaclient import PROJECT, why_not
 
 #: How many expressions are tried, each with L{MESSAGES} messages; 360,000 were, once.
 EXPRESSIONS = 10_000

@@ -10,9 +10,9 @@ from functools import partial
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from scripts.torture import corpus
+from scripts.torture.handover import HandOver, queue_by_queue
 from tests.heavy import HEAVY
-from tests.integration import corpus
-from tests.integration.handover import HandOver, queue_by_queue
 
 #: So many messages each of the two brokers gets.
 COUNT = 100_000 if HEAVY else 5_000

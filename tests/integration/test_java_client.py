@@ -8,16 +8,16 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration.asker import Asker
-from tests.integration.javacase import JavaCase, fresh, until
-from tests.integration.javaclient import (
+from scripts.lab.javaclient import (
     PATIENCE,
     JavaClient,
     JavaError,
     body_of,
     encoded,
 )
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
+from tests.integration.asker import Asker
+from tests.integration.javacase import JavaCase, fresh, until
 
 #: How much later than its level a message may be stored, in ms: less than there is
 #: between two levels.

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 
 from rocketbroker.wire.fastjson import dumps
+from scripts.lab.javaclient import PATIENCE, body_of
 from tests.integration.asker import Asker
 from tests.integration.javacase import JavaCase, fresh
-from tests.integration.javaclient import PATIENCE, body_of
 
 #: The least that the client asks for, in ms.
 INVISIBLE_MS = 5000

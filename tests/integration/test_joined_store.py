@@ -15,8 +15,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.record import decode_all
 from rocketbroker.store.message_store import Store
+from scripts.lab.servers import environment
 from tests.integration.joining import SEGMENT
-from tests.integration.servers import environment
 from tests.store.stores import STORE_HOST, Wall, draft, options
 
 VERSION = 3

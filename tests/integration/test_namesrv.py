@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from tests.integration.servers import Server, ask, environment, free_base
+from scripts.lab.servers import Server, ask, environment, free_base
 
 #: How long a program may take; nothing is asserted about it.
 SECONDS = 120.0

@@ -8,7 +8,7 @@ import sys
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.integration.servers import environment
+from scripts.lab.servers import environment
 from tests.store.stores import on_disk, put
 
 COMMAND = (sys.executable, "-m", "rocketbroker.cli.command", "store")

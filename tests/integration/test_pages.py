@@ -23,8 +23,8 @@ from rocketbroker.export.plans import FileTask, Plan, file_path, read_plan
 from rocketbroker.export.report.snippets import snippets
 from rocketbroker.sources.ranges import Range
 from scripts import walk_pages
+from scripts.lab.servers import ROOT, Cluster, environment
 from tests.integration.s3server import running_s3
-from tests.integration.servers import ROOT, Cluster, environment
 from tests.integration.spark_process import SparkProcess
 
 #: How long anything may take; nothing is asserted about it.

@@ -14,7 +14,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from tests.integration.servers import ROOT, Cluster
+from scripts.lab.servers import ROOT, Cluster
 
 #: Two plug-ins of one class: each writes, when the store is closed, how many drafts it
 #: saw, and how many those behind it have seen by then.

@@ -15,10 +15,10 @@ from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.wire.codes import ResponseCode
+from scripts.torture.handover import HandOver
 from tests.broker.pop.pops import handles, messages
 from tests.heavy import HEAVY
 from tests.integration.asker import Asker
-from tests.integration.handover import HandOver
 
 TOPIC = "Popped"
 QUEUES = 4

@@ -22,9 +22,9 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
+from scripts.lab.servers import Cluster, free_base
 from tests.broker.rig import heartbeat
 from tests.integration.javacase import until
-from tests.integration.servers import Cluster, free_base
 
 ETC = Path(__file__).resolve().parent.parent.parent / "etc"
 

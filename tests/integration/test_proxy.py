@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from scripts.lab.javaclient import JavaError
 from tests.integration.javacase import until
-from tests.integration.javaclient import JavaError
 from tests.integration.proxied import PATIENCE, ProxyCase, User, text, texts
 
 #: What the Proxy answers: there is no such topic.

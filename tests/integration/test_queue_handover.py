@@ -14,9 +14,9 @@ from rocketbroker.records.batches import encode_part
 from rocketbroker.records.entries import ENTRY, SIZE
 from rocketbroker.records.queueunits import ExtensionUnit, decode_extension
 from rocketbroker.records.record_head import MAGIC_BLANK
+from scripts.torture.handover import HandOver
 from tests.heavy import HEAVY
 from tests.integration.asker import BATCHES, Asker
-from tests.integration.handover import HandOver
 from tests.records.samples import sound_size
 
 PLAIN, PACKS, LATE, LIGHT = "PlainOnes", "Packs", "LateOnes", "%LMQ%light"

@@ -24,8 +24,8 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
+from scripts.lab.servers import Cluster, environment, free_base
 from tests.integration.javacase import until
-from tests.integration.servers import Cluster, environment, free_base
 
 #: A whole frame with an empty JSON object as its header and no body.
 FRAME = struct.pack(">II", 6, 2) + b"{}"

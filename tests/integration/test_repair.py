@@ -21,12 +21,12 @@ from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 from rocketbroker.storetools.repair.filler_records import LOST
+from scripts.lab.javaclient import JavaError
+from scripts.lab.servers import environment
+from scripts.torture import corpus
+from scripts.torture.handover import HandOver, queue_by_queue
 from tests.heavy import HEAVY
-from tests.integration import corpus
-from tests.integration.handover import HandOver, queue_by_queue
 from tests.integration.javacase import until
-from tests.integration.javaclient import JavaError
-from tests.integration.servers import environment
 
 #: So many messages the Java broker writes.
 MESSAGES = 20_000 if HEAVY else 2_500

@@ -10,22 +10,22 @@ from functools import partial
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
-from tests.heavy import HEAVY
-from tests.integration import corpus
-from tests.integration.handover import (
-    MAX_SECONDS,
-    SETTINGS,
-    CorpusClient,
-    queue_by_queue,
-)
-from tests.integration.pair import (
+from scripts.lab.pair import (
     OURS,
     Group,
     Member,
     log_differences,
     queue_differences,
 )
-from tests.integration.transactional import TransactionalProducer, stored
+from scripts.torture import corpus
+from scripts.torture.handover import (
+    MAX_SECONDS,
+    SETTINGS,
+    CorpusClient,
+    queue_by_queue,
+)
+from scripts.torture.transactional import TransactionalProducer, stored
+from tests.heavy import HEAVY
 
 #: How often each side is started again, and how many messages are sent between; a
 #: message of the corpus takes about 1.1 KiB of the log.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from scripts.lab.javaclient import JavaError, body_of
 from tests.integration.javacase import JavaCase, fresh, until
-from tests.integration.javaclient import JavaError, body_of
 
 
 class FailingConsumers(JavaCase):

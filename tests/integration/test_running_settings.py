@@ -17,7 +17,7 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.config.properties import parse
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
-from tests.integration.servers import Cluster, environment, free_base
+from scripts.lab.servers import Cluster, environment, free_base
 
 #: The requests that change and show settings, of a broker and of a name server.
 BROKER = RequestCode.UPDATE_BROKER_CONFIG, RequestCode.GET_BROKER_CONFIG

@@ -12,7 +12,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.record import StoredMessage
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 from tests.integration.spark_process import SparkProcess
 from tests.integration.spark_writes import ROWS
 

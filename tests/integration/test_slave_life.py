@@ -16,8 +16,8 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
-from tests.integration.javaclient import JavaClient, body_of
-from tests.integration.pair import MAX_SECONDS, OURS, Group, Member, until
+from scripts.lab.javaclient import JavaClient, body_of
+from scripts.lab.pair import MAX_SECONDS, OURS, Group, Member, until
 
 TOPIC = "Followed"
 

@@ -11,8 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import read_history
 from rocketbroker.export.open_storage import open_storage
+from scripts.lab.servers import Cluster
 from tests.integration.exports import COMMAND, COUNT, TOPIC, expected, fill, rows
-from tests.integration.servers import Cluster
 from tests.integration.spark_cluster import SparkCluster
 
 

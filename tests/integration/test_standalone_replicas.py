@@ -14,7 +14,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.blocking import connect
-from tests.integration.servers import environment
+from scripts.lab.servers import environment
 
 COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
 

@@ -18,7 +18,7 @@ from rocketbroker.wire.bodies.routes import BrokerData, ClusterInfo, TopicRouteD
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
-from tests.integration.servers import (
+from scripts.lab.servers import (
     STOP_SECONDS,
     ask,
     environment,

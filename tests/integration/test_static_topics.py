@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from scripts.lab.javaclient import JavaClient, JavaError
+from scripts.lab.pair import OURS, Member
+from scripts.lab.servers import Server, free_base
 from tests.integration.javacase import until
-from tests.integration.javaclient import JavaClient, JavaError
-from tests.integration.pair import OURS, Member
-from tests.integration.servers import Server, free_base
 
 QUEUES: Final = 4
 

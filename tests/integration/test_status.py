@@ -10,9 +10,9 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from tests.integration.javabroker import JavaBroker
-from tests.integration.javaclient import QUICK, build, why_not
-from tests.integration.servers import Cluster, free_base
+from scripts.lab.javabroker import JavaBroker
+from scripts.lab.javaclient import QUICK, build, why_not
+from scripts.lab.servers import Cluster, free_base
 
 #: The client whose tool is used, and the broker that it goes with.
 BROKERS = {"5.3.3": "5.3.3", "4.9.8": "4.9.7"}

@@ -18,8 +18,8 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from tests.integration.handover import HandOver
-from tests.integration.servers import PATIENT, Cluster, environment
+from scripts.lab.servers import PATIENT, Cluster, environment
+from scripts.torture.handover import HandOver
 
 TOPIC = "InUse"
 QUEUES = 4

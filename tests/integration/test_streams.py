@@ -14,7 +14,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
-from tests.integration.servers import Cluster
+from scripts.lab.servers import Cluster
 from tests.integration.spark_process import SparkProcess
 
 TOPIC = "streamed"

@@ -11,15 +11,15 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
-from tests.broker.rig import pull_ext, send_ext
-from tests.integration.pair import (
+from scripts.lab.pair import (
     OURS,
     Group,
     log_differences,
     queue_differences,
     until,
 )
-from tests.integration.servers import ask
+from scripts.lab.servers import ask
+from tests.broker.rig import pull_ext, send_ext
 
 #: slaveTimeout, and how much later an answer may come on a machine that is busy: the
 #: slave does not come back in that time.

@@ -15,10 +15,10 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.reader.directory import StoreReader
+from scripts.lab.javaclient import JavaError
+from scripts.torture.handover import HandOver
 from tests.heavy import HEAVY
-from tests.integration.handover import HandOver
 from tests.integration.javacase import until
-from tests.integration.javaclient import JavaError
 
 TOPIC = "Timers"
 QUEUES = 2

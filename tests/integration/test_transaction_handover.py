@@ -13,9 +13,9 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
+from scripts.torture.handover import HandOver
+from scripts.torture.transactional import TransactionalProducer, stored
 from tests.heavy import HEAVY
-from tests.integration.handover import HandOver
-from tests.integration.transactional import TransactionalProducer, stored
 
 TOPIC = "Handed"
 

@@ -30,10 +30,10 @@ from rocketbroker.store.sharing.append_lock import APPEND_NAME
 from rocketbroker.store.sharing.joined_processes import JOINED_NAME
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
+from scripts.lab.javaclient import JavaClient, JavaError, body_of
+from scripts.lab.servers import Cluster, ask, is_there, workers_of
 from tests.broker.rig import send_ext
 from tests.integration.javacase import fresh, until
-from tests.integration.javaclient import JavaClient, JavaError, body_of
-from tests.integration.servers import Cluster, ask, is_there, workers_of
 
 WORKERS = 2
 SENDERS = 4

@@ -7,8 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
 from rocketbroker.sources.options import parse_options
 from rocketbroker.sources.ranges import Queue
+from scripts.torture.option_sets import Maker, Message, Refused, World, expected, read
 from tests.sources.messages import START_MS, stored
-from tests.sources.option_sets import Maker, Message, Refused, World, expected, read
 from tests.sources.origins import MemoryOrigin
 
 #: Queues with their first offset and their end.

@@ -7,6 +7,6 @@ C{scripts/torture/sweep.py} runs them whole.
 - L{tests.sweeps.power}: the power goes before any call to the disk.
 - L{tests.sweeps.slaves}: the same at a slave, which goes on with its master.
 - L{tests.sweeps.broker}: the same under a whole broker.
-- L{tests.sweeps.transactions}: the same in the middle of transactions; L{twice} says
-  which messages may be delivered twice.
+- L{tests.sweeps.transactions}: the same in the middle of transactions;
+  L{scripts.torture.twice} says which messages may be delivered twice.
 """

@@ -9,7 +9,7 @@ from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.frames import decode
 from rocketbroker.wire.headers.pull import PullMessageRequestHeader
 from rocketbroker.wire.headers.send import SendMessageRequestHeaderV2
-from tests.sweeps.frames import Frames, Mutant, all_fields, corpus
+from scripts.torture.mutated_frames import Frames, Mutant, all_fields, corpus
 
 
 class FramesTests(SynchronousTestCase):

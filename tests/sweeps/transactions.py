@@ -16,10 +16,10 @@ from rocketbroker.records import record
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.command import Command
+from scripts.torture.twice import delivered_again
 from tests.broker.rig import WALL_MS, Rig, send_ext
 from tests.broker.transactions import COMMIT, ROLLBACK, SEND, UNKNOWN, ConnectionGroup
 from tests.sweeps import power
-from tests.sweeps.twice import delivered_again
 
 SETTINGS = {
     "flushDiskType": "SYNC_FLUSH",

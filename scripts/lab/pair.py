@@ -20,8 +20,8 @@ from rocketbroker.records.entries import FILLED_SIZE
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.wire.codes import RequestCode
-from tests.integration.javabroker import JavaBroker
-from tests.integration.servers import PATIENT, Server, free_base
+from scripts.lab.javabroker import JavaBroker
+from scripts.lab.servers import PATIENT, Server, free_base
 
 #: Who made a broker: ours, or else it is a version of RocketMQ.
 OURS: Final = "ours"

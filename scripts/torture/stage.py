@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from tests.integration.javacase import until
-from tests.integration.javaclient import JavaClient, JavaError, body_of
+from scripts.lab.javaclient import JavaClient, JavaError, body_of
+from scripts.lab.pair import until
 
 BROKER: Final = "broker-a"
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from twisted.trial.unittest import SkipTest
 
-from tests.integration.javaclient import PROJECT, QUICK, building, maven, why_not
+from scripts.lab.javaclient import PROJECT, QUICK, building, maven, why_not
 
 #: What it says when it is ready.
 READY_LINE = "boot success"

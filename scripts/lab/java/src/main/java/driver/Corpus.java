@@ -23,7 +23,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * Many messages, each made from its number alone: tests/integration/corpus.py makes the same. What was sent where, and what a
+ * Many messages, each made from its number alone: scripts/torture/corpus.py makes the same. What was sent where, and what a
  * pull consumer sees, goes to files with a line a message; nothing is judged here.
  */
 final class Corpus {

@@ -1,4 +1,4 @@
-"""The official Java client on a lead: commands as JSON lines to tests/integration/java.
+"""The official Java client on a lead: commands as JSON lines to the program in java/.
 
 The Java side decides nothing; what a test asserts, it asserts in Python.
 """

@@ -23,11 +23,11 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
-from tests.integration import corpus
-from tests.integration.corpus import Seen
-from tests.integration.javabroker import JavaBroker
-from tests.integration.javaclient import JavaClient, JavaError
-from tests.integration.servers import PATIENT, Cluster, environment
+from scripts.lab.javabroker import JavaBroker
+from scripts.lab.javaclient import JavaClient, JavaError
+from scripts.lab.servers import PATIENT, Cluster, environment
+from scripts.torture import corpus
+from scripts.torture.corpus import Seen
 
 #: The client that goes with a broker.
 CLIENTS = {"5.5.0": "5.5.0", "5.3.3": "5.3.3", "4.9.7": "4.9.8"}

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.integration.javaclient import JavaError, body_of, encoded
-from tests.integration.stage import BROKER, QUIET, Stage, numbered, shown
+from scripts.lab.javaclient import JavaError, body_of, encoded
+from scripts.torture.stage import BROKER, QUIET, Stage, numbered, shown
 
 #: What tools read of the runtime information of a broker.
 RUNTIME: Final = """
