@@ -29,11 +29,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.compiled import inside
-from scripts.test import environment
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and "--inside" not in sys.argv:
-    sys.exit(inside(environment("spark,test"), "scripts/bench/benchmark.py"))
+if __name__ == "__main__":
+    enter(__file__)
 
 from scripts.bench.benchmark_loads import LOADS, Bench, Load, Sample, family
 from scripts.bench.benchmark_report import Row, svg, table, written

@@ -40,11 +40,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.test import environment as installed
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and not {"--inside", "--no-install"} & set(sys.argv):
-    python = installed("spark,test")
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+if __name__ == "__main__":
+    enter(__file__)
 
 from scripts.bench.export_speed_live import live_rows
 from scripts.bench.export_speed_parts import (
@@ -58,7 +57,7 @@ from scripts.bench.export_speed_parts import (
     fill,
     tasks,
 )
-from scripts.lab.peers import Figure
+from scripts.lab.rows import Figure
 from scripts.lab.servers import environment
 
 #: The bars: parts of bare pyarrow's rate, and so on.

@@ -27,7 +27,8 @@ from scripts.bench.export_speed_parts import (
     letters,
 )
 from scripts.lab.kit import Kit
-from scripts.lab.peers import Figure, cpu
+from scripts.lab.peers import cpu
+from scripts.lab.rows import Figure
 from scripts.lab.servers import Cluster, free_base
 
 if TYPE_CHECKING:

@@ -43,11 +43,10 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.test import environment
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and "--inside" not in sys.argv:
-    python = environment("spark,test")
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+if __name__ == "__main__":
+    enter(__file__)
 
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.puller import Puller, messages
@@ -64,20 +63,18 @@ from scripts.bench.overload_load import (
     Sent,
     pressed,
 )
-from scripts.bench.scale import shown
 from scripts.lab.kit import Kit
 from scripts.lab.peers import (
     Beside,
-    Figure,
     Peer,
     create_topic,
     heartbeat,
     memory,
     offered,
     pull_ext,
-    row_words,
     send_frame,
 )
+from scripts.lab.rows import Figure, row_words, shown
 from scripts.lab.servers import Cluster, free_base
 
 #: What the slow disk takes in a second, and how large it is.

@@ -1,4 +1,11 @@
-"""Row of scripts/torture/pop.py: what a message costs that is popped and acknowledged.
+#!/usr/bin/env python3
+"""CPU of the broker for each message that is popped and acknowledged.
+
+    python3 scripts/bench/pop_cost.py [--kit KIT] [--quick] [--realtime] [--compiled]
+
+KIT is a kit.py that runs the Java broker, which is measured in the same rounds. The
+exit status is the number of bars that are missed. --quick: small loads, by which no
+times are judged. --compiled measures a copy of the checkout with the compiled codec.
 
 Both brokers are up at the same time, with their default settings, and are measured in
 rounds, one after the other, as the speed of a machine changes from hour to hour. A
@@ -12,17 +19,22 @@ meanwhile without any load. The best round of each counts.
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from scripts.lab.peers import (
-    Figure,
-    Target,
-    cpu,
-    create_topic,
-)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scripts.lab.inside import enter
+
+if __name__ == "__main__":
+    enter(__file__)
+
+from scripts.lab.peers import Target, cpu, create_topic
 from scripts.lab.pop_load import Member, consume, fill
+from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.lab.targets import Scale
 
 TOPIC: Final = "Popped"
@@ -87,8 +99,9 @@ def a_round(target: Target, load: str, count: int, after: float) -> Measured:
     return Measured(used / count * 1e6, whole / count * 1e6, count / seconds)
 
 
-def cost(scale: Scale) -> Iterator[Figure | str]:
+def cost(words: RowWords) -> Iterator[Figure | str]:
     """Measure in rounds."""
+    scale = Scale(words.quick, words.kit)
     count = scale.of(64_000, 1600)
     rounds, after = (1, 0.5) if scale.quick else (3, REVIVED_SECONDS)
     found: dict[tuple[str, str], list[Measured]] = {}
@@ -131,3 +144,15 @@ def figures(
         yield Figure(f"{load}: part of Java's CPU", part, "", BAR)
         part = whole["ours"] / whole["Java"]
         yield Figure(f"{load}: with what comes after", part, "", BAR)
+
+
+ROWS = {"cost": cost}
+
+
+def main() -> int:
+    """Measure."""
+    return measure_rows(ROWS, row_words(__doc__, ROWS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,11 @@
-"""Row of scripts/torture/replication.py: what a copy on a slave costs.
+#!/usr/bin/env python3
+"""CPU of both servers for each message that is copied to a slave.
+
+    python3 scripts/bench/replication_cost.py --kit KIT [--quick] [--realtime]
+                                              [--compiled]
+
+KIT is a kit.py that runs the Java broker and a load generator. The exit status is the
+number of bars that are missed. --quick: small loads, by which no times are judged.
 
 Three pairs are up at the same time: ours in SYNC_MASTER, with inSyncReplicas=2; a Java
 pair likewise; ours in ASYNC_MASTER. They are measured in rounds, one after the other,
@@ -9,14 +16,24 @@ CPU of a message is that of both servers.
 from __future__ import annotations
 
 import contextlib
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scripts.lab.inside import enter
+
+if __name__ == "__main__":
+    enter(__file__)
 
 from scripts.lab.kit import SEND, Kit
 from scripts.lab.pair import OURS, Group
-from scripts.lab.peers import Figure, wait_for
+from scripts.lab.peers import wait_for
+from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.lab.servers import PATIENT, free_base
 
 #: The loads, by their names.
@@ -88,14 +105,13 @@ class Measured(NamedTuple):
     rate: float
 
 
-def cost(path: str, rounds: int, seconds: float) -> Iterator[Figure | str]:
-    """Measure in rounds.
-
-    @param path: of kit.py.
-    @param rounds: how many count.
-    @param seconds: how long each load lasts.
-    """
-    kit = Kit(path, seconds)
+def cost(words: RowWords) -> Iterator[Figure | str]:
+    """Measure in rounds."""
+    if words.kit is None:
+        yield "it needs --kit"
+        return
+    rounds, seconds = (1, 1.0) if words.quick else (5, 3.0)
+    kit = Kit(words.kit, seconds)
     found: dict[tuple[str, str], list[Measured]] = {}
     with contextlib.ExitStack() as stack:
         pairs = {
@@ -109,9 +125,9 @@ def cost(path: str, rounds: int, seconds: float) -> Iterator[Figure | str]:
             if not wait_for(partial(is_whole, kit, pair)):
                 yield f"{name}: sends are not acknowledged by the slave"
         for number in range(rounds):
-            for load, words in LOADS.items():
+            for load, options in LOADS.items():
                 for name, pair in pairs.items():
-                    one = measured(kit, pair, words)
+                    one = measured(kit, pair, options)
                     found.setdefault((load, name), []).append(one)
                     yield (
                         f"round {number + 1}, {load}, {name}: {one.us:.1f} us, "
@@ -149,3 +165,15 @@ def figures(found: dict[tuple[str, str], list[Measured]]) -> Iterator[Figure]:
         yield Figure(f"{load}: part of Java's CPU", part, "", CPU_BAR)
     part = rate["64x1", "ours"] / rate["64x1", "ours, asynchronous"]
     yield Figure("64x1: part of the asynchronous rate", part, "", RATE_BAR, least=True)
+
+
+ROWS = {"cost": cost}
+
+
+def main() -> int:
+    """Measure."""
+    return measure_rows(ROWS, row_words(__doc__, ROWS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,30 +16,21 @@ by which only counts are judged, and no times.
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.test import environment
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and "--inside" not in sys.argv:
-    python = environment("spark,test")
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+if __name__ == "__main__":
+    enter(__file__)
 
 from scripts.bench import scale_clients, scale_limits, scale_tables
-from scripts.lab.peers import (
-    Figure,
-    RowWords,
-    row_words,
-)
+from scripts.lab.rows import Figure, RowWords, measured_row, row_words
 from scripts.lab.targets import Scale
-from scripts.torture import survival as scale_survival
 
 
 class Row(NamedTuple):
@@ -47,6 +38,10 @@ class Row(NamedTuple):
 
     load: str
     measure: Callable[[Scale], Iterator[Figure | str]]
+
+    def figures(self, words: RowWords) -> Iterator[Figure | str]:
+        """Measure it as the command line says."""
+        yield from self.measure(Scale(words.quick, words.kit))
 
 
 ROWS = {
@@ -84,74 +79,17 @@ ROWS = {
         " a scrape each 5 s, a registration of 10,000 topics each 10 s",
         scale_limits.tail,
     ),
-    "survival": Row(
-        "kill -9, SIGTERM, SIGSTOP, no name server, and disks that become read-only or"
-        " full, under load",
-        scale_survival.survival,
-    ),
 }
-
-
-def measured(name: str, scale: Scale) -> bool:
-    """Measure one row and print it; whether it holds."""
-    row = ROWS[name]
-    size = " (small loads)" if scale.quick else ""
-    print(f"{name}: {row.load}{size}", flush=True)
-    begin = time.monotonic()
-    good = True
-    try:
-        for figure in row.measure(scale):
-            if isinstance(figure, str):
-                print(f"  {figure}", flush=True)
-                continue
-            holds = figure.holds(scale.quick)
-            good = good and holds
-            print(f"  {shown(figure)}{'' if holds else '  MISSED'}", flush=True)
-    except Exception:
-        print("".join(f"  {line}\n" for line in traceback.format_exc().splitlines()))
-        good = False
-    seconds = time.monotonic() - begin
-    print(f"{name}: {'holds' if good else 'MISSED'} ({seconds:.0f} s)", flush=True)
-    return good
-
-
-def measured_row(
-    name: str, row: Callable[[RowWords], Iterator[Figure | str]], words: RowWords
-) -> int:
-    """Measure one row of another script and print it; how many bars it misses."""
-    print(f"{name}:", flush=True)
-    begin, missed = time.monotonic(), 0
-    try:
-        for figure in row(words):
-            if isinstance(figure, str):
-                print(f"  {figure}", flush=True)
-                continue
-            holds = figure.holds(words.quick)
-            missed += not holds
-            print(f"  {shown(figure)}{'' if holds else '  MISSED'}", flush=True)
-    except Exception:
-        traceback.print_exc(file=sys.stdout)
-        missed += 1
-    seconds = time.monotonic() - begin
-    print(f"{name}: {'MISSED' if missed else 'holds'} ({seconds:.0f} s)", flush=True)
-    return missed
-
-
-def shown(figure: Figure) -> str:
-    """A figure for a reader."""
-    value = f"{figure.value:,.3f}".rstrip("0").rstrip(".")
-    line = f"{figure.name}: {value} {figure.unit}".rstrip()
-    if figure.bar is None:
-        return line
-    least = "least" if figure.least else "most"
-    return f"{line} (at {least} {figure.bar:g})"
 
 
 def main() -> int:
     """Measure the rows."""
     words = row_words(__doc__, ROWS)
-    scale = Scale(words.quick, words.kit)
-    missed = [name for name in words.rows if not measured(name, scale)]
+    missed = []
+    for name in words.rows:
+        row = ROWS[name]
+        if measured_row(name, row.figures, words, row.load):
+            missed.append(name)
     print(f"missed: {', '.join(missed) or 'none'}")
     return len(missed)
 

@@ -16,7 +16,6 @@ from scripts.lab.peers import (
     BODY,
     STEADY_SECONDS,
     Beside,
-    Figure,
     Peer,
     Stopped,
     Target,
@@ -33,6 +32,7 @@ from scripts.lab.peers import (
     wait_for,
     waited,
 )
+from scripts.lab.rows import Figure
 from scripts.lab.targets import Scale
 
 TOPIC = "Scale"

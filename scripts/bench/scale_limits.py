@@ -16,7 +16,6 @@ from scripts.bench.scale_tables import scrape, scrapes, write_topics
 from scripts.lab.kit import Kit
 from scripts.lab.peers import (
     Beside,
-    Figure,
     Peer,
     create_topic,
     heartbeat,
@@ -26,6 +25,7 @@ from scripts.lab.peers import (
     steady,
     waited,
 )
+from scripts.lab.rows import Figure
 from scripts.lab.targets import Scale
 
 TOPIC = "Large"

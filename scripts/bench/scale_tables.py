@@ -17,16 +17,16 @@ from rocketbroker.wire.frames import encode
 from scripts.lab.peers import (
     NO_ANSWER,
     Beside,
-    Figure,
     Peer,
     Stopped,
     create_topic,
     memory,
     send_frame,
     steady,
-    wait_for,
+    wait_for_route,
     waited,
 )
+from scripts.lab.rows import Figure
 from scripts.lab.servers import READY_SECONDS, Cluster, Server
 from scripts.lab.targets import Scale, target
 
@@ -186,24 +186,12 @@ def start(scale: Scale) -> Iterator[Figure | str]:
             cluster.namesrv.start()
             seconds.append(first_answer(cluster.broker, topic(topics - 1)))
             # With the first registration, which carries all of them.
-            registered(cluster.namesrv.port, topic(topics - 1))
+            wait_for_route(cluster.namesrv.port, topic(topics - 1))
             used.append(memory(target(cluster).pid))
         finally:
             cluster.stop()
     yield Figure("start to the first answer", min(seconds), "s", 3)
     yield Figure("resident memory", min(used), "MiB", 120)
-
-
-def registered(port: int, name: str) -> None:
-    """Wait until a name server has a topic's route."""
-    with contextlib.closing(Peer(port)) as peer:
-
-        def is_there() -> bool:
-            answer = peer.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": name})
-            return answer.code == ResponseCode.SUCCESS
-
-        if not wait_for(is_there):
-            raise RuntimeError(f"{name} is not registered in {READY_SECONDS:.0f} s")
 
 
 def write_groups(store: Path, count: int, topics: int) -> None:

@@ -5,6 +5,8 @@ The modules:
   - L{servers<scripts.lab.servers>}: name servers and brokers as processes;
     L{pair<scripts.lab.pair>}: a master and its slaves;
     L{targets<scripts.lab.targets>}: brokers that are measured.
+  - L{inside<scripts.lab.inside>}: the Python that scripts run with.
+    L{rows<scripts.lab.rows>}: figures and their bars.
   - L{peers<scripts.lab.peers>}: connections on plain sockets, processes beside, and
     what C{/proc} says of servers. L{pop_load<scripts.lab.pop_load>}: the same for pops.
   - L{javaclient<scripts.lab.javaclient>}, L{javabroker<scripts.lab.javabroker>}: the

@@ -1,4 +1,4 @@
-"""What scripts/bench/scale.py loads servers with, and how it looks at them.
+"""What scripts load servers with, and how they look at them.
 
 A connection is a plain socket; whoever has to be steady beside a load runs in a process
 of its own.
@@ -6,7 +6,6 @@ of its own.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import multiprocessing
@@ -16,7 +15,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import MAX_BYTES, encode
+from scripts.lab.rows import Figure
 from scripts.lab.servers import READY_SECONDS, Cluster
 
 #: A light client sends so often, in seconds.
@@ -41,68 +41,6 @@ NO_ANSWER = (OSError, RocketbrokerError)
 
 #: Whether a process beside has to end.
 Stopped = Callable[[], bool]
-
-
-class Figure(NamedTuple):
-    """One figure of a row.
-
-    @ivar bar: what it may be at the most; None: it is only shown.
-    @ivar exact: it is a count, or the like, that the machine's speed does not change:
-        it is judged when the loads are small, too.
-    @ivar least: the bar is what it has to be at the least.
-    """
-
-    name: str
-    value: float
-    unit: str
-    bar: float | None = None
-    exact: bool = False
-    least: bool = False
-
-    def holds(self, quick: bool) -> bool:
-        """Whether it is within its bar."""
-        if self.bar is None or (quick and not self.exact):
-            return True
-        return self.value >= self.bar if self.least else self.value <= self.bar
-
-
-class RowWords(argparse.Namespace):
-    """The words of a command line that names rows.
-
-    @ivar rows: all, if none is named.
-    @ivar kit: a kit.py that runs the Java broker.
-    """
-
-    rows: list[str]
-    quick: bool
-    kit: str | None
-    realtime: bool
-
-
-def row_words(
-    description: str | None, known: Iterable[str], **numbers: int
-) -> RowWords:
-    """Read the command line, and obey C{--realtime}.
-
-    @param known: the names of the rows.
-    @param numbers: of options that a script has of its own, unless they are given.
-    """
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, number in numbers.items():
-        parser.add_argument(f"--{name}", type=int, default=number)
-    for flag in ("inside", "quick", "compiled", "realtime"):
-        parser.add_argument(f"--{flag}", action="store_true")
-    parser.add_argument("--kit")
-    parser.add_argument("rows", nargs="*", metavar="ROW", default=[])
-    words = parser.parse_args(namespace=RowWords())
-    if unknown := sorted(set(words.rows) - {*known}):
-        parser.error(f"no row {', '.join(unknown)}; they are {', '.join(known)}")
-    words.rows = words.rows or [*known]
-    if words.realtime:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    return words
 
 
 class Target(NamedTuple):
@@ -441,3 +379,15 @@ def wait_for(what: Callable[[], bool], seconds: float = READY_SECONDS) -> bool:
             return True
         time.sleep(0.005)
     return False
+
+
+def wait_for_route(port: int, name: str) -> None:
+    """Wait until a name server has a topic's route."""
+    with contextlib.closing(Peer(port)) as peer:
+
+        def is_there() -> bool:
+            answer = peer.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": name})
+            return answer.code == ResponseCode.SUCCESS
+
+        if not wait_for(is_there):
+            raise RuntimeError(f"{name} is not registered in {READY_SECONDS:.0f} s")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.lab.kit import Kit
-from scripts.lab.peers import Figure, Target
+from scripts.lab.peers import Target
+from scripts.lab.rows import Figure
 from scripts.lab.servers import Cluster, free_base
 
 

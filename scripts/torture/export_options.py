@@ -12,7 +12,6 @@ so. Prints counts, and what was wrong; exit status 1 if anything was.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -20,11 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.test import environment
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and "--inside" not in sys.argv:
-    python = environment("spark,test")
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+if __name__ == "__main__":
+    enter(__file__)
 
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message as Sent

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What POP promises, and what it costs.
+"""What POP promises.
 
     python3 scripts/torture/pop.py [--kit KIT] [--quick] [--realtime] [--compiled]
                                    [ROW ...]
@@ -8,17 +8,13 @@ Prints the figures of the rows that are named, or of all of them, with their bar
 exit status is the number of bars that are missed, or of rows that could not be
 measured.
 
-The row I{cost}: CPU for each message that is popped and acknowledged; see
-C{scripts/bench/pop_cost.py}. KIT is a kit.py that runs the Java broker, which is
-measured in the same rounds.
-
 The row I{kills}: kill -9 at C{--count} points of a run with pops, acknowledgements,
 changes of invisible times, timers and recalls; see C{pop_kills.py}. With
 C{--java N}, N kills of a Java broker with the same load, which is not judged.
 
 The row I{order}: 20 joins and leaves of members that pop in order, and of 20 handlings
-one fails; with KIT, the Java broker, too, which is not judged; see
-C{pop_order.py}.
+one fails; with KIT, a kit.py that runs the Java broker, that one, too, which is not
+judged; see C{pop_order.py}.
 
 The row I{clients}: so does the official client, in the mode POP.
 
@@ -35,27 +31,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.compiled import inside
-from scripts.test import environment
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and "--inside" not in sys.argv:
-    sys.exit(inside(environment("spark,test"), "scripts/torture/pop.py"))
+if __name__ == "__main__":
+    enter(__file__)
 
-from scripts.bench import pop_cost
-from scripts.bench.scale import measured_row
 from scripts.lab.pair import OURS
-from scripts.lab.peers import (
-    Figure,
-    RowWords,
-    row_words,
-)
+from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.lab.targets import Scale
 from scripts.torture import pop_kills, pop_order
-
-
-def cost(words: RowWords) -> Iterator[Figure | str]:
-    """What a message costs."""
-    yield from pop_cost.cost(Scale(words.quick, words.kit))
 
 
 def kills(words: RowWords) -> Iterator[Figure | str]:
@@ -75,13 +59,13 @@ def clients(words: RowWords) -> Iterator[Figure | str]:
     yield from pop_order.by_clients(Scale(words.quick, words.kit))
 
 
-ROWS = {"cost": cost, "kills": kills, "order": order, "clients": clients}
+ROWS = {"kills": kills, "order": order, "clients": clients}
 
 
 def main() -> int:
     """Measure the rows."""
     words = row_words(__doc__, ROWS, count=300, java=0, seed=1)
-    return sum(measured_row(name, ROWS[name], words) for name in words.rows)
+    return measure_rows(ROWS, words)
 
 
 if __name__ == "__main__":

@@ -30,16 +30,9 @@ from rocketbroker.wire.headers.pull import (
     PopMessageResponseHeader,
 )
 from scripts.lab.pair import OURS
-from scripts.lab.peers import (
-    NO_ANSWER,
-    Beside,
-    Figure,
-    Peer,
-    Stopped,
-    send_ext,
-    wait_for,
-)
+from scripts.lab.peers import NO_ANSWER, Beside, Peer, Stopped, send_ext, wait_for
 from scripts.lab.pop_load import handles, pop_ext
+from scripts.lab.rows import Figure
 from scripts.torture.handover import HandOver
 from scripts.torture.pop_verdict import (
     GROUP,

@@ -31,14 +31,9 @@ from rocketbroker.wire.fastjson import dumps
 from rocketbroker.wire.headers.pull import PopMessageResponseHeader
 from scripts.lab.javaclient import body_of
 from scripts.lab.pair import OURS
-from scripts.lab.peers import (
-    NO_ANSWER,
-    Figure,
-    Peer,
-    Target,
-    create_topic,
-)
+from scripts.lab.peers import NO_ANSWER, Peer, Target, create_topic
 from scripts.lab.pop_load import fill, handles, pop_ext
+from scripts.lab.rows import Figure
 from scripts.lab.targets import Scale
 from scripts.torture.handover import HandOver
 

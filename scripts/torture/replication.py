@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What replication promises, and what it costs.
+"""What replication promises.
 
-    python3 scripts/torture/replication.py [--kit KIT] [--quick] [--realtime] [ROW ...]
+    python3 scripts/torture/replication.py [--count 200] [--pairs 2] [--java 1]
+                                           [--quick] [--realtime]
 
 Prints the figures of the rows that are named, or of all of them, with their bars; the
 exit status is the number of bars that are missed, or of rows that could not be
@@ -11,10 +12,6 @@ The row I{episodes}: what befalls pairs of processes, C{--count} times, and what
 of what was sent; see C{replication_episodes.py}. C{--pairs} of them run at a
 time. With C{--java 1}, pairs of Java brokers, which are not judged. With C{--quick} it
 is not judged how late an answer is.
-
-The row I{cost}: CPU of both servers for each message; see
-C{scripts/bench/replication_cost.py}. KIT is a kit.py that runs the Java broker and a
-load generator.
 """
 
 from __future__ import annotations
@@ -29,16 +26,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.compiled import inside
-from scripts.test import environment
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and "--inside" not in sys.argv:
-    sys.exit(inside(environment("spark,test"), "scripts/torture/replication.py"))
+if __name__ == "__main__":
+    enter(__file__)
 
-from scripts.bench import replication_cost
-from scripts.bench.scale import measured_row
 from scripts.lab.pair import OURS
-from scripts.lab.peers import Figure, RowWords, row_words
+from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.torture.replication_episodes import Episode, series
 
 #: A few episodes that show most.
@@ -102,22 +96,13 @@ def several(
         found.put(None)
 
 
-def cost(words: RowWords) -> Iterator[Figure | str]:
-    """What a copy costs."""
-    if words.kit is None:
-        yield "it needs --kit"
-        return
-    rounds, seconds = (1, 1.0) if words.quick else (5, 3.0)
-    yield from replication_cost.cost(words.kit, rounds, seconds)
-
-
-ROWS = {"episodes": episodes, "cost": cost}
+ROWS = {"episodes": episodes}
 
 
 def main() -> int:
     """Measure the rows."""
     words = row_words(__doc__, ROWS, count=200, pairs=2, seed=1, java=0)
-    return sum(measured_row(name, ROWS[name], words) for name in words.rows)
+    return measure_rows(ROWS, words)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,11 @@
-"""Row of scripts/bench/scale.py: what a broker has to survive under load."""
+#!/usr/bin/env python3
+"""What a broker has to survive under load, with all that it has acknowledged.
+
+    python3 scripts/torture/survival.py [--quick] [--realtime]
+
+kill -9, SIGTERM, SIGSTOP, no name server, and disks that become read-only or full. The
+exit status is the number of figures that are not as they must be. --quick: once each.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +14,24 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scripts.lab.inside import enter
+
+if __name__ == "__main__":
+    enter(__file__)
+
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
-from scripts.bench.scale_tables import registered
-from scripts.lab.peers import (
-    Figure,
-    wait_for,
-)
+from scripts.lab.peers import wait_for, wait_for_route
+from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.lab.servers import Cluster
 from scripts.lab.targets import Scale, target
 from scripts.torture import crash, full_disk
@@ -118,7 +130,7 @@ def orphaned(cluster: Cluster, scale: Scale) -> None:
     cluster.namesrv.stop(signal.SIGKILL)
     time.sleep(GONE_SECONDS)
     cluster.namesrv.start()
-    registered(cluster.namesrv.port, crash.TOPIC)
+    wait_for_route(cluster.namesrv.port, crash.TOPIC)
 
 
 @contextlib.contextmanager
@@ -224,8 +236,9 @@ def lost(
         yield Figure("acknowledged before", 0, "", 1, True, least=True)
 
 
-def survival(scale: Scale) -> Iterator[Figure | str]:
+def survival(words: RowWords) -> Iterator[Figure | str]:
     """All of these, one after the other; what is acknowledged has to be there."""
+    scale = Scale(words.quick, None)
     deaths = 0
     # A broker registers only each half minute, so a name server is gone for long.
     series: list[list[Blow]] = [[killed], [terminated], [stopped], [orphaned]]
@@ -256,3 +269,15 @@ def survival(scale: Scale) -> Iterator[Figure | str]:
             deaths += 1
             yield str(died)
     yield Figure("deaths, and other ends that must not be", deaths, "", 0, True)
+
+
+ROWS = {"survival": survival}
+
+
+def main() -> int:
+    """Survive."""
+    return measure_rows(ROWS, row_words(__doc__, ROWS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -28,29 +28,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.test import environment
+from scripts.lab.inside import enter
 
-if __name__ == "__main__" and "--inside" not in sys.argv:
-    python = environment("spark,test")
-    sys.exit(subprocess.call([str(python), __file__, "--inside", *sys.argv[1:]]))
+if __name__ == "__main__":
+    enter(__file__)
 
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
-from scripts.bench.scale import measured_row
 from scripts.lab.peers import (
     BODY,
-    Figure,
     Peer,
-    RowWords,
     Target,
     cpu,
     create_topic,
     memory,
-    row_words,
     send_ext,
     wait_for,
 )
+from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.lab.servers import Cluster
 from scripts.lab.targets import Scale
 from scripts.torture.transactional import stored
@@ -235,7 +231,7 @@ ROWS = {"week": week, "second": second, "pending": pending}
 def main() -> int:
     """Measure the rows."""
     words = row_words(__doc__, ROWS)
-    return sum(measured_row(name, ROWS[name], words) for name in words.rows)
+    return measure_rows(ROWS, words)
 
 
 if __name__ == "__main__":

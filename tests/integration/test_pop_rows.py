@@ -8,13 +8,13 @@ from tests.integration.scripts import run
 
 
 class PopRowsTests(SynchronousTestCase):
-    """C{scripts/torture/pop.py}."""
+    """C{scripts/torture/pop.py} and C{scripts/bench/pop_cost.py}."""
 
     timeout = 300
 
     def test_cost(self) -> None:
         """What is popped and acknowledged is measured."""
-        output = run("torture/pop", "--inside", "--quick", "cost")
+        output = run("bench/pop_cost", "--inside", "--quick")
         self.assertEqual(output.returncode, 0, output.stdout)
         self.assertIn("one by one, ours: popped and acknowledged: ", output.stdout)
 

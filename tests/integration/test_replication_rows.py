@@ -8,7 +8,7 @@ from tests.integration.scripts import run
 
 
 class ReplicationRowsTests(SynchronousTestCase):
-    """C{scripts/torture/replication.py}."""
+    """C{scripts/torture/replication.py} and C{scripts/bench/replication_cost.py}."""
 
     timeout = 300
 
@@ -21,5 +21,5 @@ class ReplicationRowsTests(SynchronousTestCase):
 
     def test_noKit(self) -> None:
         """What it costs is measured with a load generator only."""
-        output = run("torture/replication", "--inside", "--quick", "cost")
+        output = run("bench/replication_cost", "--inside", "--quick")
         self.assertIn("it needs --kit", output.stdout)

@@ -16,13 +16,12 @@ FIGURES = {
     "idle": "CPU of a held pull's wake-up: ",
     "latency": "it needs --kit",
     "memory": "without pages of files: ",
-    "survival": "deaths, and other ends that must not be: ",
     "sql": "sends a second beside a reader: ",
 }
 
 
 class ScaleTests(SynchronousTestCase):
-    """C{scripts/bench/scale.py}."""
+    """C{scripts/bench/scale.py}, and C{scripts/torture/survival.py}."""
 
     timeout = 300
 
@@ -33,6 +32,12 @@ class ScaleTests(SynchronousTestCase):
         for name, figure in FIGURES.items():
             self.assertIn(f"\n{name}: holds", output.stdout)
             self.assertIn(figure, output.stdout)
+
+    def test_survival(self) -> None:
+        """A broker survives what befalls it; nothing acknowledged is missing."""
+        output = run("torture/survival", "--inside", "--quick")
+        self.assertEqual(output.returncode, 0, output.stdout)
+        self.assertIn("deaths, and other ends that must not be: 0", output.stdout)
 
     def test_unknown(self) -> None:
         """A row that there is not is refused, with those there are."""
