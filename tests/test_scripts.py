@@ -1,11 +1,16 @@
-"""Who imports whom in C{scripts/}."""
+"""Who imports whom in C{scripts/}, and how those that kill judge what is left."""
 
 from __future__ import annotations
 
 import ast
+from contextlib import redirect_stderr
+from io import StringIO
+from itertools import islice
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
+
+from scripts.torture.harness import judge, noted, options, parsed
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
@@ -59,3 +64,60 @@ class ScriptsTests(SynchronousTestCase):
                     if other != room and other not in ROOMS[room]:
                         wrong.append(f"{path.relative_to(SCRIPTS)}: {name}")
         self.assertEqual(wrong, [])
+
+
+class VerdictTests(SynchronousTestCase):
+    """L{judge} and what it is told."""
+
+    def test_allThatWasAcknowledgedIsThereOnce(self) -> None:
+        """What was sent and not acknowledged may be there, and is told."""
+        verdict = judge({1, 2}, [2, 1, 3])
+        self.assertTrue(verdict.is_good)
+        self.assertEqual((verdict.acknowledged, verdict.stored), (2, 3))
+        self.assertEqual(verdict.strange, ["3"])
+
+    def test_missingAndRepeatedMessagesAreNamed(self) -> None:
+        """Each with an example."""
+        verdict = judge({1, 2}, [1, 1])
+        self.assertFalse(verdict.is_good)
+        self.assertEqual([*verdict.examples()], ["missing: 2", "twice: 1"])
+
+    def test_nothingAcknowledgedIsNotGood(self) -> None:
+        """Nor is a load that has sent nothing."""
+        self.assertFalse(judge(set(), []).is_good)
+
+    def test_unfinishedLineOfANoteIsLeftOut(self) -> None:
+        """Its producer was killed in the middle of it."""
+        note = Path(self.mktemp())
+        note.write_text("1.1 0 0\n1.2 0")
+        self.assertEqual([*noted(note, 3)], [["1.1", "0", "0"]])
+
+
+class OptionsTests(SynchronousTestCase):
+    """The options of all that kill."""
+
+    def numbers(self, *line: str) -> list[int]:
+        """The first rounds of a command line, at most five."""
+        return [*islice(parsed(options(None), 3, 1, line=line).numbers(), 5)]
+
+    def test_roundsAreThoseOfTheScriptUnlessGiven(self) -> None:
+        """C{--quick} has a number of its own."""
+        self.assertEqual(self.numbers(), [0, 1, 2])
+        self.assertEqual(self.numbers("--quick"), [0])
+        self.assertEqual(self.numbers("--quick", "--rounds", "2"), [0, 1])
+
+    def test_secondsAloneAreNoNumberOfRounds(self) -> None:
+        """Rounds begin until the time is over."""
+        self.assertEqual(self.numbers("--seconds", "1000"), [0, 1, 2, 3, 4])
+        self.assertEqual(self.numbers("--seconds", "1e-9"), [])
+        self.assertEqual(self.numbers("--seconds", "1000", "--rounds", "2"), [0, 1])
+
+    def test_directoryWithFilesIsRefused(self) -> None:
+        """A store of another run would be read."""
+        folder = Path(self.mktemp())
+        folder.mkdir()
+        (folder / "x").touch()
+        said = StringIO()
+        with redirect_stderr(said):
+            self.assertRaises(SystemExit, self.numbers, "--directory", str(folder))
+        self.assertIn(f"{folder} is not empty", said.getvalue())

@@ -166,13 +166,19 @@ class Group:
         """The slaves."""
         return self.members[1:]
 
-    def stop(self) -> None:
-        """Leave nothing running, and no files."""
+    def stop(self, keep: Path | None = None) -> None:
+        """Leave nothing running, and no files.
+
+        @param keep: where they go, if they stay.
+        """
         self._client.close()
         for member in self.members:
             member.stop(signal.SIGKILL)
         self.namesrv.stop(signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if keep is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        else:
+            shutil.move(self.folder, keep)
 
     def runtime(self, member: Member) -> dict[str, str]:
         """What a broker says of itself."""

@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 
 class Figure(NamedTuple):
@@ -60,24 +60,39 @@ def row_words(
     )
     for name, number in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=number)
-    for flag in ("inside", "quick", "compiled", "realtime"):
+    for flag in ("inside", "quick", "compiled"):
         parser.add_argument(f"--{flag}", action="store_true")
+    add_rows(parser)
+    words = parser.parse_args(namespace=RowWords())
+    choose(parser, words, known)
+    return words
+
+
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    """Let a command line name rows."""
+    parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--kit")
     parser.add_argument("rows", nargs="*", metavar="ROW", default=[])
-    words = parser.parse_args(namespace=RowWords())
+
+
+def choose(
+    parser: argparse.ArgumentParser, words: RowWords, known: Iterable[str]
+) -> None:
+    """Take all rows if none is named, refuse unknown ones, obey C{--realtime}."""
     if unknown := sorted(set(words.rows) - {*known}):
         parser.error(f"no row {', '.join(unknown)}; they are {', '.join(known)}")
     words.rows = words.rows or [*known]
     if words.realtime:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    return words
 
+
+W = TypeVar("W", bound=RowWords)
 
 #: What measures a row: its figures, and what else is worth telling.
-Row: TypeAlias = Callable[[RowWords], Iterator[Figure | str]]
+Row: TypeAlias = Callable[[W], Iterator[Figure | str]]
 
 
-def measured_row(name: str, row: Row, words: RowWords, load: str = "") -> int:
+def measured_row(name: str, row: Row[W], words: W, load: str = "") -> int:
     """Measure one row and print it; how many bars it misses.
 
     @param load: what it is loaded with, in words.
@@ -111,6 +126,6 @@ def shown(figure: Figure) -> str:
     return f"{line} (at {least} {figure.bar:g})"
 
 
-def measure_rows(rows: Mapping[str, Row], words: RowWords) -> int:
+def measure_rows(rows: Mapping[str, Row[W]], words: W) -> int:
     """Measure the rows that are named; how many bars are missed."""
     return sum(measured_row(name, rows[name], words) for name in words.rows)

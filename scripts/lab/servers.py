@@ -79,6 +79,14 @@ def environment(*more: Path) -> dict[str, str]:
     return variables
 
 
+def own_folder(folder: Path | None) -> Path:
+    """Make that directory, or one with a name of its own."""
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="rocketbroker-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 #: Settings with which a machine that is busy elsewhere refuses nothing.
 PATIENT: dict[str, object] = {
     "waitTimeMillsInSendQueue": 20_000,
@@ -87,9 +95,7 @@ PATIENT: dict[str, object] = {
 
 
 #: With ROCKETBROKER_TEST_WORKERS=2 in the environment all brokers have workers.
-WITH_WORKERS: dict[str, object] = {
-    "workers": os.environ.get("ROCKETBROKER_TEST_WORKERS", "0")
-}
+WORKERS = int(os.environ.get("ROCKETBROKER_TEST_WORKERS", "0"))
 
 
 class Server:
@@ -179,8 +185,13 @@ class Cluster:
     @ivar address: the broker's main port: host and port.
     """
 
-    def __init__(self, **settings: object) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="rocketbroker-"))
+    def __init__(self, folder: Path | None = None, /, **settings: object) -> None:
+        """
+        @param folder: a new directory for all that they have, which stays; None: one
+            that is removed in the end.
+        """
+        self.folder = own_folder(folder)
+        self._stays = folder is not None
         base = free_base()
         self.names = f"127.0.0.1:{base}"
         self.address = f"127.0.0.1:{base + 10}"
@@ -212,7 +223,7 @@ class Cluster:
                 "enablePropertyFilter": "true",
                 "metricsPromExporterPort": self.broker_metrics,
                 **PATIENT,
-                **WITH_WORKERS,
+                "workers": WORKERS,
                 **settings,
             },
             self.folder,
@@ -234,10 +245,11 @@ class Cluster:
         )
 
     def stop(self) -> None:
-        """Stop both and remove everything."""
+        """Stop both, and remove everything unless it stays."""
         self.broker.stop()
         self.namesrv.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self._stays:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def ask(port: int, command: Command, host: str = "127.0.0.1") -> Command:

@@ -1,34 +1,30 @@
 #!/usr/bin/env python3
 """kill -9 of an export, by role and by moment: every offset once, the same bytes.
 
-    python3 scripts/torture/export_kills.py [--runs 60] [--messages 500000]
-                                            [--seed 1] [--quick]
+    python3 scripts/torture/export_kills.py [--rounds 60] [--seconds S] [--workers N]
+        [--directory DIR] [--messages 500000] [--seed 1] [--quick]
 
-A topic of four queues is exported once undisturbed. Then each run exports it into a new
-directory, and one role of it is killed at one moment:
+A topic of four queues is exported once undisturbed. Then each round exports it into a
+new directory, and one role of it is killed at one moment:
 
   - roles: the driver (the command itself), its JVM, one worker, or the whole group;
   - moments: while it plans, while files are half written, when all files have their
     names but nothing is committed, and after the commit.
 
 Commands from the broker or from the store's files, chosen anew each time, then go on
-until one says that nothing is new. The exit status is the number of runs after which an
-offset is missing or there twice, or a file has other bytes than in the undisturbed
-export. --quick: 4 runs of fewer messages.
+until one says that nothing is new. The exit status is the number of rounds after which
+an offset is missing or there twice, or a file has other bytes than in the undisturbed
+export. --quick: 4 rounds with fewer messages.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -47,12 +43,22 @@ from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
 from scripts.lab.servers import Cluster, environment
+from scripts.torture.harness import (
+    PATIENCE,
+    ROLES,
+    end_session,
+    judge,
+    kill_role,
+    options,
+    parsed,
+    places,
+    running,
+)
 
 TOPIC = "Kills"
 QUEUES = 4
 COMMAND = [sys.executable, "-m", "rocketbroker.cli.command"]
 
-ROLES = ("driver", "jvm", "worker", "group")
 MOMENTS = ("planning", "half written", "before the commit", "after the commit")
 
 #: A message has about 200 bytes in the log, so that there are four files or more.
@@ -61,12 +67,9 @@ FILE_BYTES = 50
 #: So many commands at most bring an export to its end.
 ATTEMPTS = 6
 
-#: A command ends within so many seconds.
-PATIENCE = 900.0
-
 
 class Disturbed(NamedTuple):
-    """One run.
+    """One round.
 
     @ivar hit: whether the process was there at that moment.
     @ivar faults: what is wrong after it, in sentences.
@@ -109,6 +112,7 @@ class Export:
         self._file_size = file_size
         self._folder = folder
         self._dice = dice
+        self._places = set(places(cluster.names, TOPIC))
         self.bytes: dict[str, str] = {}
 
     def source(self) -> list[str]:
@@ -144,11 +148,11 @@ class Export:
         end = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < end:
             if reached(moment, root, len(self.bytes)):
-                hit = kill(process.pid, role, self._dice)
+                hit = kill_role(process.pid, role, self._dice)
                 if hit:
                     break
             time.sleep(0.003)
-        leave(process)
+        end_session(process)
         faults = [*self.go_on(root), *self.compare(root)]
         shutil.rmtree(root, ignore_errors=True)
         return Disturbed(role, moment, hit, faults)
@@ -170,7 +174,9 @@ class Export:
         for path in sorted(found.keys() | self.bytes.keys()):
             if found.get(path) != self.bytes.get(path):
                 yield f"{path} is not what it was"
-        yield from wrong_offsets(root)
+        verdict = judge(self._places, offsets(root))
+        if not verdict.is_good or verdict.strange:
+            yield f"offsets: {verdict}"
         left = [path.name for path in root.rglob("*.tmp")]
         if left:
             yield f"{len(left)} drafts are left: {left[0]}"
@@ -195,53 +201,6 @@ def drafts(root: Path) -> Iterator[Path]:
             yield path
 
 
-def kill(leader: int, role: str, dice: random.Random) -> bool:
-    """Kill one role; whether there was one."""
-    if role == "group":
-        os.killpg(leader, signal.SIGKILL)
-        return True
-    names = dict(members(leader))
-    jvms = [pid for pid, name in names.items() if "SparkSubmit" in name]
-    workers = [
-        pid
-        for pid, name in names.items()
-        if pid != leader and ("pyspark.daemon" in name or "multiprocessing" in name)
-    ]
-    found = {"driver": [leader], "jvm": jvms, "worker": workers}[role]
-    if not found:
-        return False
-    try:
-        os.kill(dice.choice(found), signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def members(leader: int) -> Iterator[tuple[int, str]]:
-    """Number and command of each process of a session."""
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            session = int((folder / "stat").read_text().rpartition(")")[2].split()[3])
-            if session == leader:
-                yield int(folder.name), (folder / "cmdline").read_text()
-        except (OSError, ValueError):
-            continue
-
-
-def leave(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a command, and end what it has left behind."""
-    process.wait(PATIENCE)
-    while left := [pid for pid, _ in members(process.pid)]:
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        time.sleep(0.02)
-
-
 def digests(root: Path) -> dict[str, str]:
     """The digest of each data file."""
     return {
@@ -250,56 +209,38 @@ def digests(root: Path) -> dict[str, str]:
     }
 
 
-def wrong_offsets(root: Path) -> Iterator[str]:
-    """A sentence for each queue that does not stand there whole, each offset once."""
-    seen: dict[tuple[str, int], Counter[int]] = {}
+def offsets(root: Path) -> Iterator[tuple[str, int, int]]:
+    """Broker, queue and offset of each row."""
     for path in root.glob(f"{TOPIC}/**/*.parquet"):
         columns = ["brokerName", "queueId", "queueOffset"]
         table = pq.ParquetFile(path).read(columns=columns).to_pydict()
-        rows = zip(*(table[name] for name in columns), strict=True)
-        for broker, queue, offset in rows:
-            seen.setdefault((broker, queue), Counter())[offset] += 1
-    if len(seen) != QUEUES:
-        yield f"{len(seen)} queues are there"
-    for queue, counts in sorted(seen.items()):
-        if max(counts.values()) > 1:
-            yield f"offsets of {queue} are there more than once"
-        if counts.keys() != set(range(len(counts))):
-            yield f"offsets of {queue} are missing"
+        yield from zip(*(table[name] for name in columns), strict=True)
 
 
 def main() -> int:
-    """Do all of it; the number of runs after which something is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--runs", type=int, default=60)
+    """Do all of it; the number of rounds after which something is wrong."""
+    parser = options(__doc__)
     parser.add_argument("--messages", type=int, default=500_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
-    given = parser.parse_args()
-    count = 8_000 if given.quick else given.messages
-    dice = random.Random(given.seed)
-    cluster = Cluster()
+    words = parsed(parser, 60, 4)
+    count = 8_000 if words.quick else words.messages
     wrong = 0
-    try:
-        cluster.start()
+    with running(words) as cluster:
         fill(cluster.names, count)
+        dice = random.Random(words.seed)
         export = Export(cluster, cluster.folder, dice, count * FILE_BYTES)
         export.undisturbed()
         print(f"{count:,} messages in {len(export.bytes)} files", flush=True)
-        for number in range(4 if given.quick else given.runs):
+        for number in words.numbers():
             role = ROLES[number % len(ROLES)]
             moment = MOMENTS[number // len(ROLES) % len(MOMENTS)]
-            if given.quick:
-                moment = MOMENTS[number]
+            if words.quick:
+                moment = MOMENTS[number % len(MOMENTS)]
             done = export.disturbed(role, moment)
             wrong += bool(done.faults)
             state = "; ".join(done.faults) or "whole"
             missed = "" if done.hit else " (was not there)"
             print(f"{number + 1:3} {role}, {moment}{missed}: {state}", flush=True)
-    finally:
-        cluster.stop()
-    print(f"{wrong} runs with faults")
+    print(f"{wrong} rounds with faults")
     return wrong
 
 

@@ -13,7 +13,6 @@ from threading import Thread
 from typing import Any
 
 from rocketbroker.blocking.client import Client
-from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.files.disk import Disk
 from rocketbroker.records.names import SCHEDULE_TOPIC
@@ -28,6 +27,7 @@ from scripts.lab.javaclient import JavaClient, JavaError
 from scripts.lab.servers import PATIENT, Cluster, environment
 from scripts.torture import corpus
 from scripts.torture.corpus import Seen
+from scripts.torture.harness import read_back
 
 #: The client that goes with a broker.
 CLIENTS = {"5.5.0": "5.5.0", "5.3.3": "5.3.3", "4.9.7": "4.9.8"}
@@ -115,21 +115,9 @@ class Notes:
 
 
 def queue_by_queue(names: str, topics: Iterable[str]) -> Iterator[Seen]:
-    """All messages of topics, read by our client; offsets without holes. A slave will
-    do, if there is no master."""
-    with Client(Settings(names, attempts=20)) as client:
-        puller = Puller(client)
-        for topic in topics:
-            for queue in client.queues(topic):
-                first = puller.pull(queue, 0, 1)
-                wanted, until = first.min_offset, first.max_offset
-                assert wanted == 0, f"{queue} begins at {wanted}"
-                for chunk in puller.read(queue, 0, until):
-                    for message in messages(chunk.data):
-                        assert message.queue_offset == wanted, f"{queue}: no {wanted}"
-                        wanted += 1
-                        yield corpus.seen(message)
-                assert wanted == until, f"{queue} ends at {wanted}, not at {until}"
+    """All messages of topics, read by our client; see L{read_back}."""
+    for topic in topics:
+        yield from map(corpus.seen, read_back(names, topic))
 
 
 def are_delivered(client: Client, levels: Iterable[int]) -> bool:
@@ -261,13 +249,16 @@ class CorpusClient:
 class HandOver(CorpusClient):
     """One directory, and those who use it one after the other."""
 
-    def __init__(self, version: str, **more: object) -> None:
+    def __init__(
+        self, version: str, folder: Path | None = None, /, **more: object
+    ) -> None:
         """
         @param version: of the Java broker.
+        @param folder: see L{Cluster}.
         @param more: settings of both.
         """
         settings = {**SETTINGS, **more}
-        self.cluster = cluster = Cluster(**settings)
+        self.cluster = cluster = Cluster(folder, **settings)
         super().__init__(version, cluster.names, cluster.folder)
         base = cluster.broker.port
         self.java = JavaBroker(

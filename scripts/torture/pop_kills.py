@@ -10,11 +10,12 @@ nothing does, and what they have seen is held against what the store has
 from __future__ import annotations
 
 import random
-import signal
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from rocketbroker.blocking.client import Client
@@ -29,11 +30,14 @@ from rocketbroker.wire.headers.pull import (
     ChangeInvisibleTimeResponseHeader,
     PopMessageResponseHeader,
 )
+from scripts.lab.javabroker import JavaBroker
 from scripts.lab.pair import OURS
 from scripts.lab.peers import NO_ANSWER, Beside, Peer, Stopped, send_ext, wait_for
 from scripts.lab.pop_load import handles, pop_ext
 from scripts.lab.rows import Figure
+from scripts.lab.servers import Server
 from scripts.torture.handover import HandOver
+from scripts.torture.harness import EXAMPLES, Life, Words, kills, now_ms
 from scripts.torture.pop_verdict import (
     GROUP,
     LATE_TIMER,
@@ -41,7 +45,6 @@ from scripts.torture.pop_verdict import (
     TOPIC,
     VISIBLE_AGAIN,
     Got,
-    Life,
     Notes,
     Part,
     Verdict,
@@ -58,10 +61,6 @@ MOST_SECONDS: Final = 3.0
 #: after ten seconds, by both brokers.
 LONG_LIFE: Final = 10
 LONG_SECONDS: Final = 10.5
-
-#: How long one of ours is given in its start, where one in so many kills falls.
-START_SECONDS: Final = 0.4
-IN_START: Final = 5
 
 #: How many members there are, and how long each rests after a round of its requests.
 MEMBERS: Final = 3
@@ -103,11 +102,6 @@ class Told(Beside):
     def tell(self) -> None:
         """Tell it to end."""
         self._pipe.send(None)
-
-
-def now_ms() -> int:
-    """The time of day."""
-    return time.time_ns() // 1_000_000
 
 
 class Member:
@@ -319,29 +313,6 @@ class Member:
             )
 
 
-def kill(over: HandOver, is_ours: bool, count: int, dice: random.Random) -> list[Life]:
-    """Kill a broker so often, and start it anew each time; all its lives."""
-    lives = []
-    up_ms = now_ms()
-    for number in range(count):
-        if is_ours and number % IN_START == IN_START - 1:
-            over.cluster.broker.stop(signal.SIGKILL)
-            over.cluster.broker.launch()
-            time.sleep(dice.uniform(0.0, START_SECONDS))
-        else:
-            more = LONG_SECONDS if number % LONG_LIFE == LONG_LIFE // 2 else 0.0
-            time.sleep(dice.uniform(LEAST_SECONDS, MOST_SECONDS) + more)
-        lives.append(Life(up_ms, now_ms()))
-        if is_ours:
-            over.cluster.broker.stop(signal.SIGKILL)
-            over.cluster.broker.start()
-        else:
-            over.java.stop(signal.SIGKILL)
-            over.java.start()
-        up_ms = now_ms()
-    return [*lives, Life(up_ms, 1 << 62)]
-
-
 def is_made(names: str) -> bool:
     """Make the topic; whether the broker has told the name server of itself."""
     with Client(Settings(names, attempts=20)) as client:
@@ -352,58 +323,87 @@ def is_made(names: str) -> bool:
     return True
 
 
-def series(maker: str, count: int, seed: int, merges: bool) -> Verdict:
-    """So many kills of one store's broker, and what became of all messages.
+def pause(dice: random.Random, number: int) -> float:
+    """How long a broker is up before a kill."""
+    more = LONG_SECONDS if number % LONG_LIFE == LONG_LIFE // 2 else 0.0
+    return dice.uniform(LEAST_SECONDS, MOST_SECONDS) + more
 
-    @param merges: whether check points wait in memory for acknowledgements.
+
+class Series(NamedTuple):
+    """What kills of the brokers of one store are to be.
+
+    @ivar maker: of the broker.
+    @ivar numbers: of the kills.
+    @ivar merges: whether check points wait in memory for acknowledgements.
+    @ivar folder: where the store stays, if it does.
     """
-    is_ours = maker == OURS
-    merge = {"enablePopBufferMerge": "true" if merges else "false"}
-    over = HandOver("5.3.3" if is_ours else maker, **SETTINGS, **merge)
-    try:
-        if is_ours:
-            over.cluster.broker.start()
-        else:
-            over.java.start()
-        if not wait_for(partial(is_made, over.cluster.names)):
-            raise RuntimeError("the name server knows no broker")
-        members = [Member(over.cluster.broker.port, n, seed) for n in range(MEMBERS)]
-        works = [Told(partial(each.work, SILENCE[is_ours])) for each in members]
+
+    maker: str
+    numbers: Iterable[int]
+    seed: int
+    merges: bool
+    workers: int
+    folder: Path | None
+
+    def play(self) -> tuple[int, Verdict]:
+        """Kill; how often that was, and what became of all messages."""
+        is_ours = self.maker == OURS
+        settings = {
+            **SETTINGS,
+            "enablePopBufferMerge": "true" if self.merges else "false",
+            "workers": self.workers,
+        }
+        over = HandOver("5.3.3" if is_ours else self.maker, self.folder, **settings)
+        broker = over.cluster.broker if is_ours else over.java
         try:
-            lives = kill(over, is_ours, count, random.Random(seed))
+            broker.start()
+            if not wait_for(partial(is_made, over.cluster.names)):
+                raise RuntimeError("the name server knows no broker")
+            notes, lives = self._kill(broker, over.cluster.broker.port)
+            broker.stop()
+            return len(lives) - 1, Verdict(over.cluster.store, notes, lives)
+        finally:
+            over.stop()
+
+    def _kill(self, broker: Server | JavaBroker, port: int) -> tuple[Notes, list[Life]]:
+        """Kill it beside its members; what they have noted, and all its lives."""
+        members = [Member(port, number, self.seed) for number in range(MEMBERS)]
+        silence = SILENCE[self.maker == OURS]
+        works = [Told(partial(each.work, silence)) for each in members]
+        try:
+            dice = random.Random(self.seed)
+            lives = [*kills(broker, self.numbers, dice, partial(pause, dice))]
+            up_ms = now_ms()
             time.sleep(1)
             for each in works:
                 each.tell()
             notes = Notes()
             for each in works:
                 notes.add(each.end())
-            lives[-1] = Life(lives[-1].up_ms, now_ms())
+            return notes, [*lives, Life(up_ms, now_ms())]
         finally:
             for each in works:
                 each.__exit__()
-        if is_ours:
-            over.cluster.broker.stop()
-        else:
-            over.java.stop()
-        return Verdict(over.cluster.store, notes, lives)
-    finally:
-        over.stop()
 
 
-def kills(maker: str, count: int, seed: int) -> Iterator[Figure | str]:
+def rows(maker: str, numbers: Iterator[int], words: Words) -> Iterator[Figure | str]:
     """Kill the brokers of one store after the other."""
     whole: dict[str, int] = {}
     faults = done = 0
     is_ours = maker == OURS
-    while done < count:
-        several = min(KILLS, count - done)
-        begin = time.monotonic()
+    for first in numbers:
         # Every other store: check points are in the log at once.
-        verdict = series(maker, several, seed + done, done // KILLS % 2 == 1)
-        done += several
+        merges = done // KILLS % 2 == 1
+        several = chain([first], islice(numbers, KILLS - 1))
+        begin = time.monotonic()
+        folder = words.folder(f"{maker}-{done}")
+        seed = words.seed + done
+        series = Series(maker, several, seed, merges, words.workers, folder)
+        count, verdict = series.play()
+        done += count
         seconds = time.monotonic() - begin
-        yield f"{done} kills; the last {several} took {seconds:.0f} s: {verdict}"
-        for fault in verdict.faults[:10]:
+        yield f"{done} kills; the last {count} took {seconds:.0f} s: {verdict}"
+        for fault in verdict.faults[:EXAMPLES]:
             yield f"  {'WRONG' if is_ours else 'not judged'}: {fault}"
         faults += len(verdict.faults)
         for name, number in verdict.counts.items():

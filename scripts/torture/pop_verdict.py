@@ -35,7 +35,7 @@ from rocketbroker.records.names import TIMER_TOPIC, pop_retry_topic, revive_topi
 from rocketbroker.records.properties import TAGS
 from rocketbroker.records.receipt_handle import NORMAL, ReceiptHandle
 from rocketbroker.records.record import StoredMessage
-from scripts.torture.transactional import stored
+from scripts.torture.harness import Life, stored
 
 TOPIC: Final = "Killed"
 QUEUES: Final = 4
@@ -60,13 +60,6 @@ MAX_VISIBLE_MS: Final = 10_000
 #: Figures of which the most counts.
 VISIBLE_AGAIN: Final = "longest time until one was visible again"
 LATE_TIMER: Final = "longest delay of a timer"
-
-
-class Life(NamedTuple):
-    """How long a broker was up."""
-
-    up_ms: int
-    killed_ms: int
 
 
 class Part(NamedTuple):

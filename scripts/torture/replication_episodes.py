@@ -20,12 +20,11 @@ import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from rocketbroker.blocking.client import Client
-from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.records import record
 from rocketbroker.records.malformed import Malformed
@@ -33,6 +32,7 @@ from rocketbroker.records.record_head import MAGIC_BLANK
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from scripts.lab.pair import Group, Member, until
 from scripts.lab.peers import Beside, Peer, create_topic, send_ext
+from scripts.torture.harness import Words, judge, read_back
 from scripts.torture.replication_load import QUEUES, TOPIC, Noted, Sent, producing
 from scripts.torture.replication_proxy import FAIR, Proxy, Weather
 
@@ -78,16 +78,15 @@ class Trio:
     @ivar sent: all that was sent.
     """
 
-    def __init__(self, maker: str, of_slave: str, is_timed: bool) -> None:
-        self.is_timed = is_timed
-        self.group = Group(maker, of_slave, **SETTINGS)
+    def __init__(self, maker: str, of_slave: str, words: Words) -> None:
+        self.is_timed = not words.quick
+        settings = {**SETTINGS, "workers": words.workers}
+        self.group = Group(maker, of_slave, **settings)
         self.master, self.slave = self.group.members
         self.proxy = Proxy(self.master.ha_port)
         self.slave.set(haMasterAddress=f"127.0.0.1:{self.proxy.port}")
         folder = self.group.folder / "heir"
-        self.heir = Member(
-            maker, 0, folder, **{**SETTINGS, "namesrvAddr": self.group.names}
-        )
+        self.heir = Member(maker, 0, folder, **settings, namesrvAddr=self.group.names)
         self.serial = 1
         self.sent: dict[int, Sent] = {}
 
@@ -113,10 +112,13 @@ class Trio:
         self.slave.start()
         self.group.wait_for(self.slave)
 
-    def close(self) -> None:
-        """Leave nothing running."""
+    def close(self, keep: Path | None) -> None:
+        """Leave nothing running.
+
+        @param keep: where all files go, if they stay.
+        """
         self.heir.stop(signal.SIGKILL)
-        self.group.stop()
+        self.group.stop(keep)
         self.proxy.stop()
 
 
@@ -313,7 +315,7 @@ def losses(trio: Trio) -> Iterator[str]:
     trio.slave.send_signal(signal.SIGCONT)
     trio.slave.stop(signal.SIGTERM if trio.serial % 2 else signal.SIGKILL)
     promised = {n for n, each in trio.sent.items() if each.code == 0}
-    yield from missing(promised, in_log(trio.slave.store), "in the slave's log")
+    yield from wrong_there(promised, in_log(trio.slave.store), "in the slave's log")
     shutil.rmtree(trio.heir.store, ignore_errors=True)
     shutil.copytree(trio.slave.store, trio.heir.store)
     trio.heir.start()
@@ -321,19 +323,19 @@ def losses(trio: Trio) -> Iterator[str]:
         found = served(trio.group.names)
     finally:
         trio.heir.stop()
-    yield from missing(promised, found, "with the slave as the master")
+    yield from wrong_there(promised, found, "with the slave as the master")
 
 
-def missing(promised: set[int], found: set[int], where: str) -> Iterator[str]:
-    """A sentence if something is."""
-    lost = sorted(promised - found)
-    if lost:
-        yield f"{len(lost)} of {len(promised)} SEND_OK lost {where}: {lost[:5]}"
+def wrong_there(promised: set[int], found: Iterable[int], where: str) -> Iterator[str]:
+    """A sentence if something is missing, or there twice."""
+    verdict = judge(promised, found)
+    if not (verdict.is_good or not promised):
+        yield f"SEND_OK {where}: {verdict}"
+        yield from verdict.examples()
 
 
-def in_log(store: Path) -> set[int]:
+def in_log(store: Path) -> Iterator[int]:
     """The numbers of all messages in a log that nobody uses."""
-    numbers: set[int] = set()
     for path in sorted((store / "commitlog").iterdir()):
         data = path.read_bytes() if path.is_file() else b""
         at = 0
@@ -348,51 +350,44 @@ def in_log(store: Path) -> set[int]:
                 # It was killed in the middle of an append.
                 break
             if message.topic == TOPIC:
-                numbers.add(int(message.body[:16]))
+                yield int(message.body[:16])
             at += size
-    return numbers
 
 
-def served(names: str) -> set[int]:
+def served(names: str) -> list[int]:
     """The numbers of all messages that a consumer gets."""
-    numbers: set[int] = set()
     with Client(Settings(names, attempts=20)) as client:
         # A Java broker says that it is ready a little before it is known.
         assert until(lambda: TOPIC in client.topics()), "the topic is not known"
-        puller = Puller(client)
-        for queue in client.queues(TOPIC):
-            first = puller.pull(queue, 0, 1)
-            for chunk in puller.read(queue, first.min_offset, first.max_offset):
-                for each in messages(chunk.data):
-                    numbers.add(int(each.plain_body()[:16]))
-    return numbers
+    return [int(each.plain_body()[:16]) for each in read_back(names, TOPIC)]
 
 
 def series(
-    maker: str, of_slave: str, numbers: list[int], seed: int, is_timed: bool
+    maker: str, of_slave: str, numbers: Iterable[int], words: Words
 ) -> Iterator[Episode]:
     """Episodes of one pair after the other.
 
     @param maker: of the master; see L{Member}.
     @param of_slave: and of the slave.
     @param numbers: of the episodes.
-    @param is_timed: whether it is judged how late something is.
     """
     trio: Trio | None = None
+    keep: Path | None = None
     try:
         for turn, number in enumerate(numbers):
             if trio is None or turn % SERIES == 0:
                 if trio is not None:
-                    trio.close()
-                trio = Trio(maker, of_slave, is_timed)
+                    trio.close(keep)
+                trio = Trio(maker, of_slave, words)
+                keep = words.folder(f"pair-{number}")
                 trio.open()
             else:
                 trio.again()
             blow = BLOWS[number % len(BLOWS)]
-            dice = random.Random(seed * 1_000_003 + number)
+            dice = random.Random(words.seed * 1_000_003 + number)
             # A kill of the master, and then another one, is one.
             is_final = (number // len(BLOWS)) % 2 == 0 and not blow.halts
             yield play(trio, blow, is_final, dice)
     finally:
         if trio is not None:
-            trio.close()
+            trio.close(keep)

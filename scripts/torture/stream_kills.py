@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """kill -9 of streams of Spark, by role: what comes twice, and that nothing is missing.
 
-    python3 scripts/torture/stream_kills.py [--runs 30] [--lane LANE] [--seed 1]
-                                            [--quick]
+    python3 scripts/torture/stream_kills.py [--rounds 30] [--seconds S] [--workers N]
+        [--directory DIR] [--lane LANE] [--seed 1] [--quick]
 
 Lanes are C{source}, a topic into Parquet files, and C{sink}, a topic into another one;
-both in turn unless one is named. While messages come, a program streams them; in each
-run one role of it is killed at a random moment: the driver, its JVM, one worker, or the
-whole group; one in five while it starts. The next run goes on from the same checkpoint.
-At the end a last run reads to the end of the topic.
+both in turn unless one is named, each for so many rounds or seconds. While messages
+come, a program streams them; in each round one role of it is killed at a random moment:
+the driver, its JVM, one worker, or the whole group; one in five while it starts. The
+next round goes on from the same checkpoint. At the end a last run reads to the end of
+the topic.
 
 In the files that the stream's own log lists each offset has to be once. In the other
 topic each message has to be at least once; those that are there more often are counted,
 and have to carry the same stamp. The exit status is the number of lanes that fail.
---quick: 3 runs.
+--quick: 3 rounds.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -40,12 +40,23 @@ if __name__ == "__main__":
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
-from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.spark.sessions import local_session
 from rocketbroker.spark.sink import STAMP
 from scripts.lab.servers import Cluster, environment
-from scripts.torture.export_kills import ROLES, kill, leave
+from scripts.torture.harness import (
+    IN_START,
+    ROLES,
+    create_topics,
+    end_session,
+    judge,
+    kill_role,
+    options,
+    parsed,
+    places,
+    read_back,
+    running,
+)
 
 QUEUES = 4
 
@@ -53,15 +64,12 @@ QUEUES = 4
 PORTION = 50
 PAUSE = 0.1
 
-#: One in so many kills falls into the start.
-IN_START = 5
-
 #: A start takes so many seconds at most; after a micro-batch, kills come within AFTER.
 START_SECONDS = 6.0
 AFTER = 1.5
 
-#: A run does something within so many seconds.
-PATIENCE = 300.0
+#: A program has done something within so many seconds.
+PROGRESS_SECONDS = 300.0
 
 
 def topic(lane: str) -> str:
@@ -165,17 +173,17 @@ def disturb(lane: str, names: str, folder: Path, role: str, dice: random.Random)
         time.sleep(dice.uniform(0, START_SECONDS))
     else:
         while batches(folder) == done and process.poll() is None:
-            if time.monotonic() - began > PATIENCE:
+            if time.monotonic() - began > PROGRESS_SECONDS:
                 break
             time.sleep(0.01)
         time.sleep(dice.uniform(0, AFTER))
-    hit = kill(process.pid, role, dice)
+    hit = kill_role(process.pid, role, dice)
     if not hit or role == "worker":
         # A query may live on without a worker.
         time.sleep(AFTER)
         if process.poll() is None:
-            kill(process.pid, "group", dice)
-    leave(process)  # type: ignore[arg-type]  # only waits
+            kill_role(process.pid, "group", dice)
+    end_session(process)
     place = "while it starts" if at_start else f"{batches(folder) - done} batches done"
     return f"{role}, {place}" + ("" if hit else " (was not there)")
 
@@ -183,66 +191,42 @@ def disturb(lane: str, names: str, folder: Path, role: str, dice: random.Random)
 def result(lane: str, names: str, folder: Path, sent: int) -> Iterator[str]:
     """Read to the end; what is wrong, in sentences, and what is there, printed."""
     process = start(lane, names, folder, "--finish")
-    output, _ = process.communicate(timeout=2 * PATIENCE)
+    output, _ = process.communicate(timeout=2 * PROGRESS_SECONDS)
     if process.returncode:
         yield f"the last run ended with {process.returncode}"
         return
     if lane == "source":
-        places = json.loads(output.splitlines()[-1])
-        counts: Counter[Any] = Counter({tuple(place): n for *place, n in places})
-        expected: set[Any] = {tuple(place) for place in all_places(names, lane)}
+        rows = json.loads(output.splitlines()[-1])
+        there = [tuple(place) for *place, count in rows for _ in range(count)]
+        verdict = judge({*places(names, topic(lane))}, there)
         stamps = 0
     else:
         found = [
-            (each.body, each.properties.get(STAMP)) for each in stored(names, lane)
+            (each.body, each.properties.get(STAMP))
+            for each in read_back(names, target(lane))
         ]
-        counts = Counter(body for body, _ in found)
-        expected = {b"%d" % number for number in range(sent)}
-        stamps = len(set(found)) - len(counts)
-    missing = len(expected - counts.keys())
-    again = sum(counts.values()) - len(counts)
-    print(
-        f"{lane}: sent={sent} expected={len(expected)} rows={sum(counts.values())} "
-        f"missing={missing} more_than_once={again} batches={batches(folder)}",
-        flush=True,
-    )
-    if missing or counts.keys() - expected:
-        yield f"{missing} messages are missing"
-    if lane == "source" and again:
-        yield f"{again} rows are there more than once"
+        bodies = [body for body, _ in found]
+        verdict = judge({b"%d" % number for number in range(sent)}, bodies)
+        stamps = len(set(found)) - len(set(bodies))
+    print(f"{lane}: {sent} sent, {verdict}, {batches(folder)} batches", flush=True)
+    if verdict.missing or verdict.strange:
+        yield f"{len(verdict.missing)} messages are missing"
+    if lane == "source" and verdict.twice:
+        yield f"{len(verdict.twice)} rows are there more than once"
     if stamps:
         yield f"{stamps} messages came again with another stamp"
 
 
-def all_places(names: str, lane: str) -> Iterator[list[Any]]:
-    """Broker, queue and offset of each message there is."""
-    with Client(Settings(names)) as client:
-        for queue in client.queues(topic(lane)):
-            for offset in range(client.max_offset(queue)):
-                yield [queue.broker, queue.queue_id, offset]
-
-
-def stored(names: str, lane: str) -> list[Any]:
-    """The messages of the other topic."""
-    with Client(Settings(names)) as client:
-        return [
-            message
-            for queue in client.queues(target(lane))
-            for chunk in Puller(client).read(queue, 0, client.max_offset(queue))
-            for message in messages(chunk.data)
-        ]
-
-
-def run_lane(lane: str, cluster: Cluster, runs: int, dice: random.Random) -> list[str]:
-    """All runs of a lane; what is wrong at the end."""
+def run_lane(
+    lane: str, cluster: Cluster, numbers: Iterable[int], dice: random.Random
+) -> list[str]:
+    """All rounds of a lane; what is wrong at the end."""
     folder = cluster.folder / lane
     folder.mkdir()
-    with Client(Settings(cluster.names)) as client:
-        client.create_topic(topic(lane), queues=QUEUES)
-        client.create_topic(target(lane), queues=QUEUES)
+    create_topics(cluster.names, QUEUES, topic(lane), target(lane))
     feeder = Feeder(cluster.names, lane)
     feeder.start()
-    for number in range(runs):
+    for number in numbers:
         role = ROLES[number % len(ROLES)]
         told = disturb(lane, cluster.names, folder, role, dice)
         print(f"{lane} {number + 1:3} {told}", flush=True)
@@ -253,28 +237,23 @@ def run_lane(lane: str, cluster: Cluster, runs: int, dice: random.Random) -> lis
 
 def main() -> int:
     """Do all of it; the number of lanes in which something is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser = options(__doc__)
     parser.add_argument("--drive", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--finish", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--lane", choices=("source", "sink"))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
-    given = parser.parse_args()
-    if given.drive:
-        lane, names, folder = given.drive
-        drive(lane, names, folder, given.finish)
+    words = parsed(parser, 30, 3)
+    if words.drive:
+        lane, names, folder = words.drive
+        drive(lane, names, folder, words.finish)
         return 0
-    dice = random.Random(given.seed)
-    cluster = Cluster()
-    try:
-        cluster.start()
-        runs = 3 if given.quick else given.runs
-        lanes = [given.lane] if given.lane else ["source", "sink"]
-        return sum(bool(run_lane(lane, cluster, runs, dice)) for lane in lanes)
-    finally:
-        cluster.stop()
+    lanes = [words.lane] if words.lane else ["source", "sink"]
+    dice = random.Random(words.seed)
+    with running(words) as cluster:
+        wrong = 0
+        for lane in lanes:
+            words.begin()
+            wrong += bool(run_lane(lane, cluster, words.numbers(), dice))
+    return wrong
 
 
 if __name__ == "__main__":

@@ -27,15 +27,13 @@ from scripts.lab.inside import enter
 if __name__ == "__main__":
     enter(__file__)
 
-from rocketbroker.blocking.client import Client
-from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
 from scripts.lab.peers import wait_for, wait_for_route
 from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.lab.servers import Cluster
 from scripts.lab.targets import Scale, target
 from scripts.torture import crash, full_disk
-from scripts.torture.kills import Producers, kill
+from scripts.torture.harness import Hole, Producers, compare, create_topics, kills
 
 PRODUCERS = 4
 
@@ -67,24 +65,14 @@ class Died(Exception):
 @contextlib.contextmanager
 def produced(cluster: Cluster) -> Iterator[Producers]:
     """A cluster that is up, to which producers send."""
-    producers = None
     try:
         cluster.start()
-        with Client(Settings(cluster.names)) as client:
-            client.create_topic(crash.TOPIC, queues=crash.QUEUES)
-        producers = Producers(crash.__file__, cluster.names, cluster.folder, PRODUCERS)
-        notes = producers.notes
-        assert wait_for(lambda: all(map(has_lines, notes))), "nothing is produced"
-        yield producers
+        create_topics(cluster.names, crash.QUEUES, crash.TOPIC)
+        with Producers.of_load(cluster, crash.TOPIC, PRODUCERS) as producers:
+            assert wait_for(lambda: all(producers.sizes())), "nothing is produced"
+            yield producers
     finally:
-        if producers is not None:
-            producers.end()
         cluster.stop()
-
-
-def has_lines(note: Path) -> bool:
-    """Whether a producer has noted something."""
-    return note.exists() and note.stat().st_size > 0
 
 
 def check_alive(cluster: Cluster) -> None:
@@ -97,7 +85,9 @@ def check_alive(cluster: Cluster) -> None:
 
 def killed(cluster: Cluster, scale: Scale) -> None:
     """kill -9."""
-    for _ in kill(cluster, scale.of(50, 1), random.Random(1), 0.2, 1.2):
+    dice = random.Random(1)
+    numbers = range(scale.of(50, 1))
+    for _ in kills(cluster.broker, numbers, dice, lambda _: dice.uniform(0.2, 1.2)):
         pass
 
 
@@ -209,8 +199,7 @@ def full(scale: Scale) -> Iterator[Figure | str]:
         found = full_disk.Run(disk, "ASYNC_FLUSH", 1)
         try:
             found.cluster.start()
-            with Client(Settings(found.cluster.names)) as client:
-                client.create_topic(full_disk.TOPIC, queues=full_disk.QUEUES)
+            create_topics(found.cluster.names, full_disk.QUEUES, full_disk.TOPIC)
             for number in range(scale.of(6, 1)):
                 full_disk.one_round(found, number)
         finally:
@@ -225,13 +214,13 @@ def lost(
 ) -> Iterator[Figure | str]:
     """What was acknowledged and is not there, or cannot be read."""
     try:
-        found = crash.compared(cluster.names, notes)
-    except (RocketbrokerError, AssertionError) as error:
+        found = compare(cluster.names, crash.TOPIC, notes)
+    except (RocketbrokerError, Hole) as error:
         yield str(error)
         yield Figure(f"not readable after {by}", 1, "", 0, True)
         return
     of = f"of {found.acknowledged:,}"
-    yield Figure(f"not there after {by}", found.missing, of, bar, True)
+    yield Figure(f"not there after {by}", len(found.missing), of, bar, True)
     if not found.acknowledged:
         yield Figure("acknowledged before", 0, "", 1, True, least=True)
 

@@ -49,7 +49,7 @@ from scripts.lab.peers import (
 from scripts.lab.rows import Figure, RowWords, measure_rows, row_words
 from scripts.lab.servers import Cluster
 from scripts.lab.targets import Scale
-from scripts.torture.transactional import stored
+from scripts.torture.harness import stored
 
 TOPIC = "Timers"
 QUEUES = 4

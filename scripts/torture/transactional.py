@@ -1,4 +1,4 @@
-"""A producer of transactions on a plain socket, and what a store has of them."""
+"""A producer of transactions on a plain socket."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import json
 import socket
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from rocketbroker.files.disk import Disk
 from rocketbroker.records import record
 from rocketbroker.records.properties import CHECK_IMMUNITY_SECONDS
-from rocketbroker.records.record import StoredMessage
-from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, RESPONSE, Command
 from rocketbroker.wire.frames import decode, encode
@@ -221,21 +217,3 @@ class TransactionalProducer:
             transaction_id=header.transaction_id,
         )
         self._oneway(RequestCode.END_TRANSACTION, reply.to_ext())
-
-
-def stored(store: Path, topic: str, queue_id: int = 0) -> list[StoredMessage]:
-    """All that a queue of a stopped broker's store holds."""
-    reader = StoreReader(Disk(), str(store))
-    try:
-        if queue_id not in reader.queues(topic):
-            return []
-        at = reader.min_offset(topic, queue_id)
-        until = reader.max_offset(topic, queue_id)
-        found: list[StoredMessage] = []
-        while at < until:
-            piece = reader.read(topic, queue_id, at, until)
-            found.extend(record.decode(data) for data in piece.records)
-            at = piece.next_offset
-        return found
-    finally:
-        reader.close()

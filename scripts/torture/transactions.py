@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """kill -9 of the broker in the middle of transactions: each ends as its producer said.
 
-    python3 scripts/torture/transactions.py [--rounds 200] [--flush MODE] [--quick]
+    python3 scripts/torture/transactions.py [--rounds 200] [--seconds S] [--workers N]
+        [--directory DIR] [--flush MODE] [--seed 1] [--quick]
 
 Producers send half messages, note what they decide, and tell the broker, or leave it to
 be asked. Every broker is killed at a random moment, one in five while it starts. At the
@@ -13,6 +14,7 @@ in the log at each kill is counted. --quick: 5 rounds.
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import time
@@ -27,9 +29,6 @@ from scripts.lab.inside import enter
 if __name__ == "__main__":
     enter(__file__)
 
-from rocketbroker.blocking.client import Client
-from rocketbroker.blocking.puller import Puller, messages
-from rocketbroker.blocking.settings import Settings
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
 from rocketbroker.records.properties import TRANSACTION_CHECK_TIMES
 from rocketbroker.records.record import StoredMessage
@@ -39,10 +38,23 @@ from rocketbroker.wire.headers.send import (
     TRANSACTION_UNKNOWN,
 )
 from scripts.lab.servers import Cluster
-from scripts.torture.kills import Producers, arguments, kill
-from scripts.torture.transactional import TransactionalProducer, stored
+from scripts.torture.harness import (
+    EXAMPLES,
+    Producers,
+    create_topics,
+    judge,
+    kills,
+    noted,
+    options,
+    parsed,
+    read_back,
+    running,
+    stored,
+)
+from scripts.torture.transactional import TransactionalProducer
 from scripts.torture.twice import delivered_again
 
+MODULE = "scripts.torture.transactions"
 TOPIC = "Transactions"
 QUEUES = 2
 PRODUCERS = 2
@@ -69,7 +81,7 @@ def produce(address: str, number: int, note: Path, stop: Path) -> None:
     A line of the note is: unique key, C or R. It is written before the broker hears it.
     """
     dice = random.Random(number)
-    decided: dict[str, int] = {}
+    outcomes: dict[str, int] = {}
     hesitates: set[str] = set()
     lines = open(note, "w", buffering=1)  # noqa: SIM115
 
@@ -77,7 +89,7 @@ def produce(address: str, number: int, note: Path, stop: Path) -> None:
         if key in hesitates:
             hesitates.discard(key)
             return dice.choice((None, TRANSACTION_UNKNOWN))
-        return decided.get(key, TRANSACTION_ROLLBACK)
+        return outcomes.get(key, TRANSACTION_ROLLBACK)
 
     def one(serial: int) -> None:
         key = f"K{number}N{serial}"
@@ -86,7 +98,7 @@ def produce(address: str, number: int, note: Path, stop: Path) -> None:
             time.sleep(0.05)
             return
         kind = dice.choice("CCR")
-        decided[key] = OUTCOMES[kind]
+        outcomes[key] = OUTCOMES[kind]
         lines.write(f"{key} {kind}\n")
         how = dice.random()
         if how < 0.1:
@@ -95,9 +107,9 @@ def produce(address: str, number: int, note: Path, stop: Path) -> None:
             producer.end(TOPIC, half, TRANSACTION_UNKNOWN)
         elif how < 0.21:
             producer.serve(dice.uniform(0, 0.8))
-            producer.end(TOPIC, half, decided[key])
+            producer.end(TOPIC, half, outcomes[key])
         else:
-            producer.end(TOPIC, half, decided[key])
+            producer.end(TOPIC, half, outcomes[key])
 
     producer = TransactionalProducer(address, f"PG{number}", decide)
     serial = 0
@@ -119,19 +131,12 @@ def produce(address: str, number: int, note: Path, stop: Path) -> None:
 
 def delivered(names: str) -> set[str]:
     """The unique keys of all that consumers can see."""
-    client = Client(Settings(names, attempts=20))
-    found: set[str] = set()
-    for queue in client.queues(TOPIC):
-        until = client.max_offset(queue)
-        for chunk in Puller(client).read(queue, 0, until):
-            found.update(message.unique_key or "" for message in messages(chunk.data))
-    return found
+    return {message.unique_key or "" for message in read_back(names, TOPIC)}
 
 
-def noted(notes: list[Path], kind: str) -> set[str]:
+def decided(notes: list[Path], kind: str) -> set[str]:
     """The unique keys of the transactions that were decided so."""
-    lines = [line.split() for note in notes for line in note.read_text().splitlines()]
-    return {line[0] for line in lines if len(line) == 2 and line[1] == kind}
+    return {key for note in notes for key, how in noted(note, 2) if how == kind}
 
 
 def kind_of(message: StoredMessage) -> str:
@@ -164,27 +169,29 @@ def check(cluster: Cluster, notes: list[Path], killed_ms: list[int]) -> bool:
         f"{len(killed_ms)} kills; last in the log: "
         + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
     )
-    keys = {message.unique_key for message in seen}
-    committed, rolled_back = noted(notes, "C"), noted(notes, "R")
-    missing = committed - keys
-    visible = keys - committed
+    committed, rolled_back = decided(notes, "C"), decided(notes, "R")
+    verdict = judge(committed, (message.unique_key for message in seen))
     last_positions = {message.position for message in last}
     again = [
-        (older.unique_key, marked or older.position not in last_positions)
+        (str(older.unique_key), marked or older.position not in last_positions)
         for queue in queues
         for older, marked in delivered_again(halves, marks, queue)
     ]
     wrong = [key for key, is_wrong in again if is_wrong]
     print(
-        f"{len(committed)} committed, {len(missing)} of them missing; "
-        f"{len(rolled_back)} rolled back, {len(visible)} others visible; "
+        f"{len(committed)} committed, {len(verdict.missing)} of them missing; "
+        f"{len(rolled_back)} rolled back, {len(verdict.strange)} others visible; "
         f"{len(again)} delivered twice, {len(wrong)} of them without a kill between "
         "commit and mark"
     )
-    for what, found in (("missing", missing), ("visible", visible), ("twice", wrong)):
+    for what, found in (
+        ("missing", verdict.missing),
+        ("visible", verdict.strange),
+        ("twice", wrong),
+    ):
         if found:
-            print(f"{what}: {sorted(map(str, found))[:10]}")
-    return not missing and not visible and not wrong and len(committed) > 0
+            print(f"{what}: {found[:EXAMPLES]}")
+    return not (verdict.missing or verdict.strange or wrong) and bool(committed)
 
 
 def settle(cluster: Cluster, notes: list[Path]) -> None:
@@ -192,7 +199,7 @@ def settle(cluster: Cluster, notes: list[Path]) -> None:
     end = time.monotonic() + MAX_SECONDS
     while time.monotonic() < end:
         time.sleep(1)
-        if noted(notes, "C") <= delivered(cluster.names):
+        if decided(notes, "C") <= delivered(cluster.names):
             break
     # What should not be there has the time to come, too.
     time.sleep(2)
@@ -200,35 +207,31 @@ def settle(cluster: Cluster, notes: list[Path]) -> None:
 
 def main() -> int:
     """Kill in rounds, then check."""
-    words = arguments(__doc__, 200).parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--produce", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--flush", default="ASYNC_FLUSH", metavar="MODE")
+    words = parsed(parser, 200, 5)
     if words.produce:
-        address, number, note, stop = words.produce
+        address, stop, number, note = words.produce
         produce(address, int(number), Path(note), Path(stop))
-    rounds = 5 if words.quick else words.rounds
-    cluster = Cluster(flushDiskType=words.flush, **SETTINGS).start()
-    producers = None
-    try:
-        Client(Settings(cluster.names)).create_topic(TOPIC, queues=QUEUES)
+    dice = random.Random(words.seed)
+    with running(words, flushDiskType=words.flush, **SETTINGS) as cluster:
+        create_topics(cluster.names, QUEUES, TOPIC)
         stop = cluster.folder / "stop"
-        producers = Producers(
-            __file__, cluster.address, cluster.folder, PRODUCERS, str(stop)
-        )
-        killed_ms = []
-        for when, _ in kill(cluster, rounds, random.Random(words.seed), 0.05, 0.8):
-            killed_ms.append(when)
-            if len(killed_ms) % 20 == 0:
-                print(f"killed {len(killed_ms)}, up again", flush=True)
-        stop.touch()
-        settle(cluster, producers.notes)
-        producers.end()
+        command = ["--inside", "--produce", cluster.address, str(stop)]
+        with Producers(cluster.folder, PRODUCERS, MODULE, *command) as producers:
+            killed_ms = []
+            broker, pause = cluster.broker, lambda _: dice.uniform(0.05, 0.8)
+            for life in kills(broker, words.numbers(), dice, pause):
+                killed_ms.append(life.killed_ms)
+                if len(killed_ms) % 20 == 0:
+                    print(f"killed {len(killed_ms)}, up again", flush=True)
+            stop.touch()
+            settle(cluster, producers.notes)
         cluster.broker.stop()
         good = check(cluster, producers.notes, killed_ms)
-        print(f"{rounds} kills, every restart came up")
-        return 0 if good else 1
-    finally:
-        if producers is not None:
-            producers.end()
-        cluster.stop()
+    print(f"{len(killed_ms)} kills, every restart came up")
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ from scripts.torture.handover import (
     CorpusClient,
     queue_by_queue,
 )
-from scripts.torture.transactional import TransactionalProducer, stored
+from scripts.torture.harness import stored
+from scripts.torture.transactional import TransactionalProducer
 from tests.heavy import HEAVY
 
 #: How often each side is started again, and how many messages are sent between; a

@@ -14,7 +14,8 @@ from rocketbroker.blocking.settings import Settings
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.send import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
 from scripts.torture.handover import HandOver
-from scripts.torture.transactional import TransactionalProducer, stored
+from scripts.torture.harness import stored
+from scripts.torture.transactional import TransactionalProducer
 from tests.heavy import HEAVY
 
 TOPIC = "Handed"
