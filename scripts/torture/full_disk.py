@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """A broker on a disk that becomes full, and what it does then.
 
-    python3 scripts/torture/full_disk.py [--folder DIR] [--mebibytes 256] [--flush MODE]
-                                 [--rounds 10] [--quick]
+    python3 scripts/torture/full_disk.py [--rounds 10] [--seconds S] [--workers N]
+        [--directory DIR] [--folder DIR] [--mebibytes 256] [--flush MODE] [--seed 1]
+        [--quick]
 
 Mounts a small tmpfs, which only root may, and starts a name server and a broker whose
-store is there, with small files. DIR is used instead, if given: a directory on a small
-file system, in which nothing else is. A ballast file leaves some MiB of it. Then, in
-each round:
+store is there, with small files. With --folder, that is used instead: a directory on a
+small file system, in which nothing else is. A ballast file leaves some MiB of it. Then,
+in each round:
 
  1. messages are sent until they are refused;
  2. the ballast takes the rest, to the last page: in every other round while messages
@@ -29,7 +30,6 @@ that was acknowledged is not where it was; 2 if there is no small file system.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import os
@@ -54,12 +54,12 @@ if __name__ == "__main__":
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
-from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import (
     RocketbrokerError,
 )
 from scripts.lab.servers import Cluster
+from scripts.torture.harness import Hole, create_topics, options, parsed, read_back
 
 TOPIC = "FullDisk"
 QUEUES = 8
@@ -152,17 +152,26 @@ class Run:
     @ivar acknowledged: the hash of the body of each message, by its place.
     """
 
-    def __init__(self, disk: Path, flush: str, seed: int) -> None:
+    def __init__(
+        self,
+        disk: Path,
+        flush: str,
+        seed: int,
+        folder: Path | None = None,
+        **settings: object,
+    ) -> None:
         self.disk = disk
         self.ballast = Ballast(disk)
         self.dice = random.Random(seed)
         store = disk / "store"
         self.store = store
         self.cluster = Cluster(
+            folder,
             storePathRootDir=store,
             storePathCommitLog=store / "commitlog",
             flushDiskType=flush,
             **SMALL,
+            **settings,
         )
         self.acknowledged: dict[Place, bytes] = {}
         self.refused = 0
@@ -261,24 +270,17 @@ class Run:
 
         @return: how many messages that were acknowledged were read and equal.
         @raise Wrong: one is not where it was acknowledged.
+        @raise Hole: a queue is not whole.
         """
-        client = Client(Settings(self.cluster.names))
         found = 0
-        for queue in client.queues(TOPIC):
-            start, until = client.min_offset(queue), client.max_offset(queue)
-            wanted = start
-            for chunk in Puller(client).read(queue, start, until):
-                for each in messages(chunk.data):
-                    if each.queue_offset != wanted:
-                        raise Wrong(f"{queue}: {each.queue_offset}, not {wanted}")
-                    wanted += 1
-                    place = queue.queue_id, each.queue_offset
-                    body = self.acknowledged.get(place)
-                    if body is None:
-                        continue
-                    if hashlib.sha256(each.plain_body()).digest() != body:
-                        raise Wrong(f"{place} has another body")
-                    found += 1
+        for each in read_back(self.cluster.names, TOPIC, from_zero=False):
+            place = each.queue_id, each.queue_offset
+            body = self.acknowledged.get(place)
+            if body is None:
+                continue
+            if hashlib.sha256(each.plain_body()).digest() != body:
+                raise Wrong(f"{place} has another body")
+            found += 1
         return found
 
     def check_all(self) -> None:
@@ -383,28 +385,23 @@ def forced(run: Run, mebibytes: int) -> None:
 
 def main() -> int:
     """Fill, kill, free, compare."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser = options(__doc__)
     parser.add_argument("--folder")
     parser.add_argument("--mebibytes", type=int, default=256)
     parser.add_argument("--flush", default="ASYNC_FLUSH")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
-    words = parser.parse_args()
+    words = parsed(parser, 10, 3)
     try:
         with small_disk(words.folder, words.mebibytes) as disk:
-            run = Run(disk, words.flush, words.seed)
+            workers = words.workers
+            run = Run(disk, words.flush, words.seed, words.directory, workers=workers)
             try:
                 run.cluster.start()
-                Client(Settings(run.cluster.names)).create_topic(TOPIC, queues=QUEUES)
-                for number in range(3 if words.quick else words.rounds):
+                create_topics(run.cluster.names, QUEUES, TOPIC)
+                for number in words.numbers():
                     one_round(run, number)
                 if not words.quick:
                     forced(run, words.mebibytes)
-            except Wrong as wrong:
+            except (Wrong, Hole) as wrong:
                 print(f"WRONG: {wrong}")
                 print(run.cluster.logs()[-5000:])
                 return 1

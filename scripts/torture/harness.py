@@ -78,7 +78,7 @@ class Words(RowWords):
                 return
             yield number
 
-    def folder(self, name: str) -> Path | None:
+    def kept(self, name: str) -> Path | None:
         """A directory of its own for a part of the run, if they are kept."""
         return None if self.directory is None else self.directory / name
 
@@ -371,9 +371,12 @@ class Hole(Exception):
     """A queue has not all offsets from 0 to its end."""
 
 
-def read_back(names: str, topic: str) -> Iterator[StoredMessage]:
+def read_back(
+    names: str, topic: str, from_zero: bool = True
+) -> Iterator[StoredMessage]:
     """All messages of a topic, queue by queue. A slave will do, if there is no master.
 
+    @param from_zero: whether each queue must have its first message.
     @raise Hole: an offset is missing.
     """
     with Client(Settings(names, attempts=20)) as client:
@@ -381,9 +384,9 @@ def read_back(names: str, topic: str) -> Iterator[StoredMessage]:
         for queue in client.queues(topic):
             first = puller.pull(queue, 0, 1)
             wanted, until = first.min_offset, first.max_offset
-            if wanted:
+            if wanted and from_zero:
                 raise Hole(f"{queue} begins at {wanted}")
-            for chunk in puller.read(queue, 0, until):
+            for chunk in puller.read(queue, wanted, until):
                 for message in messages(chunk.data):
                     if message.queue_offset != wanted:
                         raise Hole(f"{queue} has no {wanted}")

@@ -396,7 +396,7 @@ def rows(maker: str, numbers: Iterator[int], words: Words) -> Iterator[Figure | 
         merges = done // KILLS % 2 == 1
         several = chain([first], islice(numbers, KILLS - 1))
         begin = time.monotonic()
-        folder = words.folder(f"{maker}-{done}")
+        folder = words.kept(f"{maker}-{done}")
         seed = words.seed + done
         series = Series(maker, several, seed, merges, words.workers, folder)
         count, verdict = series.play()

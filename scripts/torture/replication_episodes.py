@@ -379,7 +379,7 @@ def series(
                 if trio is not None:
                     trio.close(keep)
                 trio = Trio(maker, of_slave, words)
-                keep = words.folder(f"pair-{number}")
+                keep = words.kept(f"pair-{number}")
                 trio.open()
             else:
                 trio.again()

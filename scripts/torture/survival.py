@@ -254,7 +254,7 @@ def survival(words: RowWords) -> Iterator[Figure | str]:
             yield from disk(scale)
         except full_disk.NoDisk as error:
             yield f"left out, not permitted here: {error}"
-        except (Died, full_disk.Wrong) as died:
+        except (Died, Hole, full_disk.Wrong) as died:
             deaths += 1
             yield str(died)
     yield Figure("deaths, and other ends that must not be", deaths, "", 0, True)
