@@ -16,8 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.test import ROOT, environment
+from scripts.compiled import ROOT
+from scripts.lab.inside import enter
 
 if __name__ == "__main__":
-    command = [str(environment("spark,test")), "-m", "tests.sweeps", *sys.argv[1:]]
-    sys.exit(subprocess.call(command, cwd=ROOT))
+    enter(__file__)
+    words = [word for word in sys.argv[1:] if word != "--inside"]
+    sys.exit(subprocess.call([sys.executable, "-m", "tests.sweeps", *words], cwd=ROOT))
