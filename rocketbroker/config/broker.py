@@ -95,7 +95,7 @@ _LONGS: Final = (
 )
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, repr=False, slots=False)
 class BrokerOptions(KeyedOptions):
     """The settings of a broker's own work."""
 

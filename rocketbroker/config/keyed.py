@@ -79,6 +79,9 @@ def text_of(value: object) -> str:
 class KeyedOptions:
     """Options that know their keys. Subclasses are frozen attrs classes.
 
+    Those with hundreds of attributes are made without what attrs would compile at each
+    start and nothing needs: slots, and the text that L{__repr__} gives.
+
     @cvar IRREGULAR: the keys of attributes whose names do not give them.
     @cvar BOUNDS: least and greatest value of int attributes, where not L{INT}.
     @cvar CHOICES: the allowed values of string attributes that are not free.
@@ -98,6 +101,9 @@ class KeyedOptions:
     PATHS: ClassVar[Mapping[str, Callable[[str], str]]] = {}
     ABOUT: ClassVar[Mapping[str, str]] = {}
     UNITS: ClassVar[Mapping[str, str]] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.as_properties()})"
 
     @classmethod
     def keys(cls) -> dict[str, str]:

@@ -25,7 +25,7 @@ from rocketbroker.config.levels import DELAY_LEVELS, parse_levels
 from rocketbroker.config.paths import all_resolved, resolved
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, repr=False, slots=False)
 class StoreOptions(KeyedOptions):
     """Where messages are kept, and how."""
 

@@ -29,7 +29,8 @@ from rocketbroker.wire.json_reader import MAX_DEPTH, ObjectKey
 from rocketbroker.wire.steps import Steps
 
 _SPECIAL: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029]')
-_STANDARD_SPECIAL: Final = re.compile('[\x00-\x1f"\\\\/\x7f-\U0010ffff]')
+#: By what needs no escape: to compile the range of all else takes 12 ms of each start.
+_STANDARD_SPECIAL: Final = re.compile("[^ !#-.0-\\[\\]-~]")
 _SHORT: Final = {
     "\b": "\\b",
     "\t": "\\t",
