@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
@@ -37,7 +37,6 @@ from rocketbroker.app.startflags import (
     StartFlags,
     ready_json,
 )
-from rocketbroker.app.worker_process import spawner
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import VIP_DISTANCE, Broker
 from rocketbroker.broker.context import BrokerContext
@@ -69,10 +68,12 @@ from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
-from rocketbroker.workers.approvals import Approvals
-from rocketbroker.workers.hello import WorkerSettings
-from rocketbroker.workers.lock_watch import LockWatch
-from rocketbroker.workers.workers import Workers
+
+if TYPE_CHECKING:
+    # Most brokers have no workers: these are imported where the settings ask for some.
+    from rocketbroker.store.sharing.sharing import Sharing
+    from rocketbroker.workers.approvals import Approvals
+    from rocketbroker.workers.workers import Workers
 
 T = TypeVar("T")
 
@@ -193,12 +194,12 @@ def workers_of(
     hub: Hub | Turns,
     settings: BrokerSettings,
     approvals: Approvals | None = None,
-    lock_watch: LockWatch | None = None,
+    sharing: Sharing | None = None,
 ) -> Workers | None:
     """The workers that the settings ask for; they have not begun.
 
     @param approvals: lets them append; None: they may not.
-    @param lock_watch: of the store that they join.
+    @param sharing: of the store that they join.
     @raise ConfigurationError: there can be none here; one sentence.
     """
     size = worker_count(settings.broker.workers)
@@ -209,6 +210,12 @@ def workers_of(
             f"workers cannot be {settings.broker.workers!r}: there is no epoll here, "
             "which workers need; 0 does without."
         )
+    from rocketbroker.app.worker_process import spawner
+    from rocketbroker.workers.hello import WorkerSettings
+    from rocketbroker.workers.lock_watch import LockWatch
+    from rocketbroker.workers.workers import Workers
+
+    lock_watch = None if sharing is None else LockWatch(reactor, sharing)
     server = settings.server
     each = WorkerSettings.share(
         ConnectionLimits.of_server(server), server.rocketbroker_max_buffered_bytes, size
@@ -348,8 +355,7 @@ class BrokerService(LoggedService):
         )
         self.broker = Broker(context)
         self.approvals = self._make_approvals(context, hub)
-        lock_watch = LockWatch(reactor, store.sharing)
-        self.workers = workers_of(reactor, hub, settings, self.approvals, lock_watch)
+        self.workers = workers_of(reactor, hub, settings, self.approvals, store.sharing)
         hand_over = None if self.workers is None else self.workers.hand_over
         self.main, self.vip = (
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
@@ -403,6 +409,8 @@ class BrokerService(LoggedService):
         count = worker_count(self.settings.broker.workers)
         if not count or context.store is not self.store:
             return None
+        from rocketbroker.workers.approvals import Approvals
+
         sharing = self.store.sharing
         return Approvals(self._reactor, hub, self.broker, sharing, self._store_host)
 

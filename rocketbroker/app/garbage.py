@@ -10,7 +10,9 @@ because what serves requests makes no cycles that live long.
 
 Here:
 
-  - none runs during the start, which makes everything that stays;
+  - none runs during the start, which makes everything that stays; programs disable them
+    before they import the server: the classes of its modules would be looked at again
+    and again, for 50 ms;
   - what is there after the start is frozen: no later collection looks at it;
   - small collections run after C{YOUNG} more containers are there than before, and
     every tenth of them looks at those of the last ten: some twenty thousand;

@@ -21,7 +21,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping
-from typing import Any, Final, TextIO, final
+from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 import attrs
 from twisted.application.service import MultiService
@@ -34,7 +34,6 @@ from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import kept_changes, refuse
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.reactor import server_reactor
-from rocketbroker.app.slave_process import SlaveProcess, slave_settings
 from rocketbroker.app.startflags import (
     LOOPBACK,
     METRICS_PORT,
@@ -59,6 +58,9 @@ from rocketbroker.config.namesrv import (
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import ConfigurationError, StoreError
+
+if TYPE_CHECKING:
+    from rocketbroker.app.slave_process import SlaveProcess
 
 #: Why clients are told an address, where each is told the one by which it came.
 FOLLOWING: Final = (
@@ -253,6 +255,8 @@ class Standalone:
 
     def _slave(self, settings: Mapping[str, str], number: int) -> SlaveProcess:
         """A slave of the broker, not begun yet."""
+        from rocketbroker.app.slave_process import SlaveProcess, slave_settings
+
         own = self.broker.settings
         root = os.path.join(own.store.store_path_root_dir, f"replica-{number}")
         port = free_port(own.server.bind_address)

@@ -11,10 +11,12 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: The exit status of a program whose output is not read any more (128 + SIGPIPE).
 CUT_OFF: Final = 141
@@ -105,6 +107,8 @@ class LazyCommands(click.Group):
         self, ctx: click.Context, incomplete: str
     ) -> list[CompletionItem]:
         """See C{click.Group.shell_complete}."""
+        from click.shell_completion import CompletionItem
+
         names = [n for n in self.list_commands(ctx) if n.startswith(incomplete)]
         verbs = [CompletionItem(n, help=self._sentence(ctx, n)) for n in names]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]

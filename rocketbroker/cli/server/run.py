@@ -7,6 +7,7 @@ standard output has the ready line alone.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -28,6 +29,7 @@ _AS_THEY_ARE: Final = {"ignore_unknown_options": True}
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def broker_run(words: tuple[str, ...]) -> None:
     """Start a broker in the foreground: --help shows its flags."""
+    gc.disable()  # Imports make what stays: see rocketbroker.app.garbage.
     from rocketbroker.app.broker import Options, makeService
 
     run(Options(), "broker run", words, makeService)
@@ -37,6 +39,7 @@ def broker_run(words: tuple[str, ...]) -> None:
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def namesrv_run(words: tuple[str, ...]) -> None:
     """Start a name server in the foreground: --help shows its flags."""
+    gc.disable()  # Likewise.
     from rocketbroker.app.namesrv import Options, makeService
 
     run(Options(), "namesrv run", words, makeService)

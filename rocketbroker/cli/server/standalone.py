@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 
@@ -114,6 +115,7 @@ def standalone(
         raise click.UsageError("--dir and --temporary exclude each other")
     if join and namesrv_port is not None:
         raise click.UsageError("--join and --namesrv-port exclude each other")
+    gc.disable()  # Imports make what stays: see rocketbroker.app.garbage.
     from rocketbroker.app.logs import LogOptions
     from rocketbroker.app.standalone import Flags, run_standalone
     from rocketbroker.app.startflags import StartFlags
