@@ -13,16 +13,14 @@ the store closes last. docs/facts/broker.md 3 and 4.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from rocketbroker.broker.acting.group_roles import GroupRoles
 from rocketbroker.broker.acting.masters_work import MastersWork
-from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
-from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
-from rocketbroker.broker.admin.tables_room import TablesAdminRoom
+from rocketbroker.broker.admin import codes
 from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
@@ -35,7 +33,7 @@ from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.roles import Role
-from rocketbroker.broker.room import Responder, Room
+from rocketbroker.broker.room import LateRoom, Responder, Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.room import SendRoom
@@ -49,6 +47,12 @@ from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.table import ResponderTable
+
+if TYPE_CHECKING:
+    from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
+    from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
+    from rocketbroker.broker.admin.runtime_info import RuntimeInfo
+    from rocketbroker.broker.admin.tables_room import TablesAdminRoom
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
@@ -73,10 +77,9 @@ class Broker:
 
     The rooms stand in the order in which they are made, each from those before it.
 
-    @ivar rooms: those below, and those of administrators.
+    @ivar rooms: those below, and those of administrators, which are made late.
     @ivar metadata_sync: of a slave, copies its master's tables.
     @ivar group_roles: how this broker gets into the group of its name, and acts in it.
-    @ivar runtime_info: its state in figures.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -126,6 +129,7 @@ class Broker:
             self.pull,
         )
         self._make_group(context)
+        self._admin = LateRoom(self._broker_admin, codes.BROKER, self.running)
         self.rooms: tuple[Room, ...] = (
             self.metadata,
             self.registration,
@@ -142,11 +146,20 @@ class Broker:
             self.pop,
             self.static_topics,
             self.figures,
+            LateRoom(self._tables_admin, codes.TABLES, self.running),
+            LateRoom(self._consumers_admin, codes.CONSUMERS, self.running),
+            self._admin,
         )
         self.running.subscribe(self._configure)
         self.main = ResponderTable()
         self.vip = ResponderTable()
-        self._make_administration(context)
+        self._register()
+        self._limit_waits(context.settings)
+        self.running.subscribe(self._limit_waits)
+        self._servers: list[Server] = []
+
+    def _register(self) -> None:
+        """Give each port its responders."""
         responders: tuple[Responder, ...] = (
             self.services,
             *self.rooms,
@@ -159,9 +172,6 @@ class Broker:
             room.register_pulls(self.main)
         for table in (self.main, self.vip):
             self.static_topics.stand_before(table)
-        self._limit_waits(context.settings)
-        self.running.subscribe(self._limit_waits)
-        self._servers: list[Server] = []
 
     def _make_group(self, context: BrokerContext) -> None:
         """Make what concerns other brokers, and the figures of this one."""
@@ -207,10 +217,13 @@ class Broker:
         for part in obeying:
             part.configure(settings)
 
-    def _make_administration(self, context: BrokerContext) -> None:
-        """Make the rooms that show and change the others on request."""
-        tables = TablesAdminRoom(
-            context,
+    # The rooms that show and change the others on request.
+
+    def _tables_admin(self) -> TablesAdminRoom:
+        from rocketbroker.broker.admin.tables_room import TablesAdminRoom
+
+        return TablesAdminRoom(
+            self.context,
             self.metadata,
             self.registration,
             self.clients,
@@ -218,22 +231,30 @@ class Broker:
             self.timer,
             self.figures,
         )
-        consumers = ConsumersAdminRoom(
-            context,
+
+    def _consumers_admin(self) -> ConsumersAdminRoom:
+        from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
+
+        return ConsumersAdminRoom(
+            self.context,
             self.metadata,
             self.clients,
             self.storage,
             self.pull,
             self.figures,
         )
+
+    def _broker_admin(self) -> BrokerAdminRoom:
+        from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
+
         others = (
             self.schedule.service.figures,
             self.timer.service.figures,
             self.storage.log_subscribers.figures,
             self._problem_figure,
         )
-        itself = BrokerAdminRoom(
-            context,
+        return BrokerAdminRoom(
+            self.context,
             self.running,
             self.registration,
             self.appends,
@@ -241,8 +262,11 @@ class Broker:
             self.figures,
             others,
         )
-        self.runtime_info = itself.runtime_info
-        self.rooms = (*self.rooms, tables, consumers, itself)
+
+    @property
+    def runtime_info(self) -> RuntimeInfo:
+        """The state of this broker in figures."""
+        return self._admin.made().runtime_info
 
     def _limit_waits(self, settings: BrokerSettings) -> None:
         """Set how long requests may wait to be begun."""

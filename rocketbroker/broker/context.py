@@ -99,6 +99,7 @@ class BrokerContext:
     @ivar services: the work that is done again and again.
     @ivar tables: the files of all tables.
     @ivar waiting: the requests that wait for a thread or for slices.
+    @ivar started_ms: when the broker was made.
     @ivar long_requests: counts the requests with long bodies that are done in slices.
     """
 
@@ -121,6 +122,7 @@ class BrokerContext:
     tables: TableFiles = attrs.field(init=False)
     waiting: WaitingFamilies = attrs.field(init=False)
     long_requests: LongRequests = attrs.field(init=False)
+    started_ms: int = attrs.field(init=False)
 
     @slices.default
     def _make_slices(self) -> Slices:
@@ -142,6 +144,10 @@ class BrokerContext:
     @long_requests.default
     def _make_long_requests(self) -> LongRequests:
         return LongRequests(self.slices)
+
+    @started_ms.default
+    def _see_start(self) -> int:
+        return self.wall_ms()
 
     @property
     def administrators(self) -> WaitingRequests:

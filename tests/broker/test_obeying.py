@@ -17,6 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_table import JsonTable
+from rocketbroker.broker.room import LateRoom
 from rocketbroker.broker.running_settings import RunningSettings
 from rocketbroker.config.keyed import KeyedOptions, text_of
 from rocketbroker.errors import BrokerError
@@ -133,17 +134,37 @@ class SameTests(SynchronousTestCase):
     """A broker that was changed and one that was started so."""
 
     def started(self, **given: str) -> Rig:
-        """A broker at work."""
+        """A broker at work, with all of its rooms."""
         rig = Rig(given)
         self.addCleanup(rig.close)
         rig.broker.start()
+        self.make_rooms(rig)
         return rig
+
+    def make_rooms(self, rig: Rig) -> None:
+        """Make the rooms that the first request makes."""
+        for room in rig.broker.rooms:
+            if isinstance(room, LateRoom):
+                room.made()
 
     def test_same(self) -> None:
         """No part keeps an old value."""
-        others = other_values()
         changed = self.started()
-        self.assertEqual(changed.change(**others).code, 0)
+        self.assertEqual(changed.change(**other_values()).code, 0)
+        self.assert_same(changed)
+
+    def test_roomMadeAfterTheChangeKeepsNoOldValue(self) -> None:
+        """What the first request makes has the settings in force."""
+        changed = Rig({})
+        self.addCleanup(changed.close)
+        changed.broker.start()
+        self.assertEqual(changed.change(**other_values()).code, 0)
+        self.make_rooms(changed)
+        self.assert_same(changed)
+
+    def assert_same(self, changed: Rig) -> None:
+        """A broker is like one that was started with the other values."""
+        others = other_values()
         wanted = dict(state(self.started(**others).broker, "", set()))
         found = dict(state(changed.broker, "", set()))
         self.assertGreater(len(found), 1000)

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.broker.admin -*-
 """Administration, by three rooms: L{tables_room}, L{consumers_room}, L{broker_room}.
 
+The first of the requests in L{codes} imports and makes a room.
+
 The modules:
 
   - L{topic_admin}: topics. L{group_admin}: groups. L{broker_config}: settings, shown

@@ -88,7 +88,7 @@ class RuntimeInfo:
         self._in_thread = context.administrators.before_threads(context.in_thread)
         self._ends = ends
         self._others = others
-        self._started_ms = context.wall_ms()
+        self._started_ms = context.started_ms
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
