@@ -27,7 +27,7 @@ from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.diagnostics.room import DiagnosticsRoom
 from rocketbroker.broker.figures import FiguresRoom
 from rocketbroker.broker.metadata.room import MetadataRoom
-from rocketbroker.broker.pop.room import PopRoom
+from rocketbroker.broker.pop import need
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
@@ -46,13 +46,16 @@ from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
+from rocketbroker.records.names import revive_topic
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.store.interfaces import Arrival
 
 if TYPE_CHECKING:
     from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
     from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
     from rocketbroker.broker.admin.runtime_info import RuntimeInfo
     from rocketbroker.broker.admin.tables_room import TablesAdminRoom
+    from rocketbroker.broker.pop.room import PopRoom
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2
@@ -119,17 +122,13 @@ class Broker:
         self.diagnostics = DiagnosticsRoom(
             context, self.metadata, self.clients, self.registration, self.pull
         )
-        self.pop = PopRoom(
-            context,
-            self.metadata,
-            self.replicas,
-            self.appends,
-            self.storage,
-            self.timer,
-            self.pull,
+        self._pop = LateRoom(
+            self._make_pop, self.running, need.CODES, need.PULL_CODES, self._pops
         )
+        self._revive_topic = revive_topic(context.settings.broker.broker_cluster_name)
+        self.storage.scheduler.watch(self._arrived)
         self._make_group(context)
-        self._admin = LateRoom(self._broker_admin, codes.BROKER, self.running)
+        self._admin = LateRoom(self._broker_admin, self.running, codes.BROKER)
         self.rooms: tuple[Room, ...] = (
             self.metadata,
             self.registration,
@@ -143,11 +142,11 @@ class Broker:
             self.send,
             self.pull,
             self.diagnostics,
-            self.pop,
+            self._pop,
             self.static_topics,
             self.figures,
-            LateRoom(self._tables_admin, codes.TABLES, self.running),
-            LateRoom(self._consumers_admin, codes.CONSUMERS, self.running),
+            LateRoom(self._tables_admin, self.running, codes.TABLES),
+            LateRoom(self._consumers_admin, self.running, codes.CONSUMERS),
             self._admin,
         )
         self.running.subscribe(self._configure)
@@ -216,6 +215,33 @@ class Broker:
         )
         for part in obeying:
             part.configure(settings)
+
+    @property
+    def pop(self) -> PopRoom:
+        """POP; it is made if it is not there."""
+        return self._pop.made()
+
+    def _make_pop(self) -> PopRoom:
+        from rocketbroker.broker.pop.room import PopRoom
+
+        return PopRoom(
+            self.context,
+            self.metadata,
+            self.replicas,
+            self.appends,
+            self.storage,
+            self.timer,
+            self.pull,
+        )
+
+    def _pops(self) -> bool:
+        """Whether POP is needed from the start."""
+        return need.is_needed(self.context, self.metadata.topics)
+
+    def _arrived(self, arrival: Arrival) -> None:
+        """Another broker may send what is to be revived here."""
+        if arrival.queue.topic == self._revive_topic:
+            self._pop.made()
 
     # The rooms that show and change the others on request.
 
@@ -289,7 +315,7 @@ class Broker:
         self.timer.load()
         self.schedule.load()
         self.transactions.load()
-        self.pop.load()
+        self._pop.load()
         self.storage.load()
 
     def listen(self, main: Server, vip: Server) -> None:
@@ -389,7 +415,7 @@ class Broker:
             self.schedule.stop,
             self.timer.stop,
             self.transactions.stop,
-            self.pop.stop,
+            self._pop.stop,
             self.replicas.link.stop,
             self.storage.cleanup.stop,
             self.storage.scheduler.stop,
@@ -411,7 +437,7 @@ class Broker:
     async def _stop_answering(self) -> None:
         """Answer the requests that wait for the disk, then close the ports."""
         self.pull.long_polling.stop()
-        self.pop.stop_answering()
+        self._pop.stop_answering()
         self.appends.batcher.flush()
         await self.appends.group_commit.settled()
         self.context.tables.hurry()

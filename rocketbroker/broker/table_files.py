@@ -39,6 +39,11 @@ class TableFiles:
         self.all.append(table)
         return table
 
+    def is_there(self, name: str) -> bool:
+        """I{Blocking.} Whether a table has been written, by this broker or before."""
+        path = f"{self._root}/config/{name}"
+        return self._files.exists(path) or self._files.exists(f"{path}.bak")
+
     def problems(self) -> list[str]:
         """Sentences about files that could not be read."""
         return [file.problem for file in self.all if file.problem]

@@ -117,8 +117,10 @@ class ServicesTests(WeekCase):
         return {row["name"]: row for row in found["services"]}
 
     def looking(self) -> Broker:
-        """A broker that looks its name servers up, too."""
-        return self.running(fetchNameSrvAddrByDnsLookup="true")
+        """A broker that looks its name servers up, too, and from which clients pop."""
+        broker = self.running(fetchNameSrvAddrByDnsLookup="true")
+        self.assertIsNotNone(broker.pop)
+        return broker
 
     def test_all(self) -> None:
         """A master and a slave with ASYNC_FLUSH have the whole table between them."""

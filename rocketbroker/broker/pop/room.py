@@ -11,6 +11,7 @@
   - L{revive}, L{revive_queue}: what was not acknowledged is given out again.
   - L{order_info}: consumption in order. L{retry_topics}: where messages go then.
   - L{peek}: request 200052.
+  - L{need}: when a broker needs the room at all.
 
 Request 200056 moves check points out of RocketMQ's key-value store; there is none here.
 """
@@ -31,6 +32,7 @@ from rocketbroker.broker.pop.ack import Acknowledging
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
 from rocketbroker.broker.pop.hot_acks import HotAcks
 from rocketbroker.broker.pop.invisible_time import InvisibleTimes
+from rocketbroker.broker.pop.need import ORDER_FILE
 from rocketbroker.broker.pop.notification import Notifications
 from rocketbroker.broker.pop.order_info import OrderInfo
 from rocketbroker.broker.pop.peek import Peeking
@@ -112,7 +114,7 @@ class PopRoom(Room):
         )
         self._retry_topics = RetryTopics(topics, offsets, options)
         self.progress = PopProgress(store, offsets, clock.seconds, wall_ms())
-        self.order = OrderInfo(context.tables.file("consumerOrderInfo.json"), wall_ms)
+        self.order = OrderInfo(context.tables.file(ORDER_FILE), wall_ms)
         self.pops = PopPolling(clock, store, options, context.turns)
         self.notified = PopPolling(
             clock, store, options, context.turns, latest_first=True

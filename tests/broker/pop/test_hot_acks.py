@@ -146,8 +146,8 @@ class HotAckTests(PopCase):
     def test_otherCodes(self) -> None:
         """Requests whose codes begin with the same digits are not its own, even with
         all its fields."""
-        (entry,) = [e for e in self.rig.table.hot.values() if e.code == ACK]
         (handle,) = self.popped_handles("a")
+        (entry,) = [e for e in self.rig.table.hot.values() if e.code == ACK]
         fields = {
             "consumerGroup": "G",
             "topic": "T",
