@@ -19,7 +19,6 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from rocketbroker.broker.acting.group_roles import GroupRoles
-from rocketbroker.broker.acting.masters_work import MastersWork
 from rocketbroker.broker.admin import codes
 from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.clients.room import ClientsRoom
@@ -33,7 +32,7 @@ from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.roles import Role
-from rocketbroker.broker.room import LateRoom, Responder, Room
+from rocketbroker.broker.room import LateRoom, Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.room import SendRoom
@@ -51,6 +50,7 @@ from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.interfaces import Arrival
 
 if TYPE_CHECKING:
+    from rocketbroker.broker.acting.masters_work import MastersWork
     from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
     from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
     from rocketbroker.broker.admin.runtime_info import RuntimeInfo
@@ -78,7 +78,8 @@ class Server(Protocol):
 class Broker:
     """A broker.
 
-    The rooms stand in the order in which they are made, each from those before it.
+    The rooms stand in the order in which they are made, each from those before it. They
+    start in this order, too, and the last one tells the name servers.
 
     @ivar rooms: those below, and those of administrators, which are made late.
     @ivar metadata_sync: of a slave, copies its master's tables.
@@ -145,9 +146,11 @@ class Broker:
             self._pop,
             self.static_topics,
             self.figures,
+            self.metadata_sync,
             LateRoom(self._tables_admin, self.running, codes.TABLES),
             LateRoom(self._consumers_admin, self.running, codes.CONSUMERS),
             self._admin,
+            self.group_roles,
         )
         self.running.subscribe(self._configure)
         self.main = ResponderTable()
@@ -159,14 +162,10 @@ class Broker:
 
     def _register(self) -> None:
         """Give each port its responders."""
-        responders: tuple[Responder, ...] = (
-            self.services,
-            *self.rooms,
-            self.group_roles,
-        )
-        for responder in responders:
-            responder.register(self.main)
-            responder.register(self.vip)
+        for table in (self.main, self.vip):
+            self.services.register(table)
+            for room in self.rooms:
+                room.register(table)
         for room in self.rooms:
             room.register_pulls(self.main)
         for table in (self.main, self.vip):
@@ -186,17 +185,24 @@ class Broker:
             self.registration.registration.masters,
             self.schedule.service.become,
         )
-        work = MastersWork(
-            context,
+        work = None
+        if context.settings.broker.enable_slave_acting_master:
+            work = self._masters_work()
+        self.group_roles = GroupRoles(
+            context, self.registration, self.replicas, self.pull, work
+        )
+
+    def _masters_work(self) -> MastersWork:
+        from rocketbroker.broker.acting.masters_work import MastersWork
+
+        return MastersWork(
+            self.context,
             self.metadata,
             self.replicas.bridge,
             self.appends.own,
             self.timer,
             self.schedule,
             self.transactions,
-        )
-        self.group_roles = GroupRoles(
-            context, self.registration, self.replicas, self.pull, work
         )
 
     @property
@@ -211,7 +217,6 @@ class Broker:
             self.context.services,
             self.context.waiting,
             *self.rooms,
-            self.group_roles,
         )
         for part in obeying:
             part.configure(settings)
@@ -337,11 +342,10 @@ class Broker:
 
         @return: fires when they know this broker, or could not be reached.
         """
+        self.services.begin(SAVE_TABLES, self._save)
         for room in self.rooms:
             room.start()
-        self.metadata_sync.start()
-        self.services.begin(SAVE_TABLES, self._save)
-        return self.group_roles.start().addCallback(lambda _: self._ready())
+        return self.group_roles.known.addCallback(lambda _: self._ready())
 
     def _ready(self) -> None:
         """Log the sentence of RocketMQ that scripts wait for."""
@@ -372,7 +376,7 @@ class Broker:
         found = self.context.tables.problems()
         for room in rooms:
             found += room.problems()
-        return found + self.metadata_sync.problems()
+        return found
 
     def unhealthy(self) -> str | None:
         """Why this broker does not do what it is there for, for C{/healthz}."""

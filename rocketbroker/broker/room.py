@@ -14,23 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Generic, Protocol, TypeVar, final
+from typing import Generic, TypeVar, final
 
 from twisted.internet.defer import Deferred, succeed
 
 from rocketbroker.broker.running_settings import RunningSettings
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.remoting.interfaces import Answer, IConnection, IResponderTable
-from rocketbroker.remoting.interfaces import Responder as CodeResponder
+from rocketbroker.remoting.interfaces import (
+    Answer,
+    IConnection,
+    IResponderTable,
+    Responder,
+)
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
-
-
-class Responder(Protocol):
-    """Answers requests."""
-
-    def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
 
 
 class Room:
@@ -137,7 +134,7 @@ class LateRoom(Room, Generic[RoomT]):
             room.start()
         return room
 
-    def responder(self, code: int) -> CodeResponder:
+    def responder(self, code: int) -> Responder:
         """What answers a request code; the room is made if it is not there."""
         self.made()
         return self._own.responders[code]

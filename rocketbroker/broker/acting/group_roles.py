@@ -11,14 +11,11 @@ C{docs/facts/ha.md} 13.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from twisted.internet.defer import Deferred, succeed
 
-from rocketbroker.broker.acting.acting_master import ActingMaster
 from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
-from rocketbroker.broker.acting.masters_work import MastersWork
-from rocketbroker.broker.acting.pre_online import MasterWay, PreOnline, SlaveWay
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.masters import Master
@@ -26,18 +23,27 @@ from rocketbroker.broker.registration.member_group import MASTER_ID
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.roles import Role, role_of, starts_isolated
+from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import HEARTBEATS, MEMBERS, PRE_ONLINE, Services
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
+
+if TYPE_CHECKING:
+    # Only groups with enableSlaveActingMaster import these.
+    from rocketbroker.broker.acting.acting_master import ActingMaster
+    from rocketbroker.broker.acting.masters_work import MastersWork
+    from rocketbroker.broker.acting.pre_online import MasterWay, PreOnline, SlaveWay
 
 #: A shorter haMasterAddress is none, as in RocketMQ.
 MIN_MASTER_ADDRESS: Final = 6
 
 
 @final
-class GroupRoles:
+class GroupRoles(Room):
     """What concerns the group.
 
+    @ivar known: fires when the name servers know this broker or could not be reached,
+        or when it has begun to wait for the others of its group.
     @ivar pre_online: the way to the name servers; None if nothing stands before it.
     @ivar acting: of a slave that may act as master; else None.
     """
@@ -48,12 +54,14 @@ class GroupRoles:
         names: RegistrationRoom,
         replicas: ReplicasRoom,
         pull: PullRoom,
-        work: MastersWork,
+        work: MastersWork | None,
     ) -> None:
         """
         @param names: the name servers.
-        @param work: what a slave does that acts for a master.
+        @param work: what a slave does that acts for a master; None without
+            enableSlaveActingMaster.
         """
+        self.known: Deferred[None] = Deferred()
         settings = context.settings
         self._address = context.address
         self._services: Services = context.services
@@ -73,6 +81,8 @@ class GroupRoles:
         )
         self.acting: ActingMaster | None = None
         if self._enabled and self._is_slave:
+            from rocketbroker.broker.acting.acting_master import ActingMaster
+
             wake_all = pull.long_polling.wake_all
             self.acting = ActingMaster(
                 context.clock, broker_id, self, self, self.exchange.ask, wake_all
@@ -80,11 +90,18 @@ class GroupRoles:
             members.watch(self.acting.heard)
         self.pre_online: PreOnline | None = None
         if starts_isolated(settings):
+            from rocketbroker.broker.acting.pre_online import (
+                MasterWay,
+                PreOnline,
+                SlaveWay,
+            )
+
             way: MasterWay | SlaveWay
             if self._is_slave:
                 link = replicas.link
                 way = SlaveWay(self.exchange, self, link, self._note_flush_offset)
             else:
+                assert work is not None
                 hosts = names.name_servers.hosts
                 way = MasterWay(
                     self.exchange, replicas.server, work.reverse_sync, hosts
@@ -104,16 +121,16 @@ class GroupRoles:
 
     # Start and stop.
 
-    def start(self) -> Deferred[None]:
-        """Tell the name servers of this broker, as soon as it may.
+    def start(self) -> None:
+        """Tell the name servers of this broker, as soon as it may."""
+        self._begin().chainDeferred(self.known)
 
-        @return: fires when they know it or could not be reached, or when it has begun
-            to wait for the others of its group.
-        """
+    def _begin(self) -> Deferred[None]:
         begin, members = self._services.begin, self._names.registration.members
         self._follow_master()
         self._flush_offset = self._store.published_position
         if self.acting is not None:
+            assert self._work is not None
             self._work.start()
         if self._enabled:
             begin(HEARTBEATS, self._heartbeat)
@@ -182,6 +199,7 @@ class GroupRoles:
     def end(self) -> Deferred[None]:
         """It does not any more."""
         self._services.act_as(Role.SLAVE)
+        assert self._work is not None
         return self._work.ended()
 
     # Who is followed.

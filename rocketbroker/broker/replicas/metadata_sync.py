@@ -46,6 +46,7 @@ from rocketbroker.broker.metadata.topics import bounded, loaded_version
 from rocketbroker.broker.registration.masters import Master, Masters
 from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.broker.roles import Role
+from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import METADATA_SYNC, Services
 from rocketbroker.errors import (
     RemoteProtocolError,
@@ -102,7 +103,7 @@ class Copied:
 
 
 @final
-class MetadataSync:
+class MetadataSync(Room):
     """Copies the tables.
 
     @ivar tables: in the order in which they are copied.
@@ -152,9 +153,10 @@ class MetadataSync:
         self._is_running = True
         self._services.begin(METADATA_SYNC, self.look)
 
-    def stop(self) -> None:
+    def stop(self) -> Deferred[None]:
         """End: nothing is put into a table any more."""
         self._is_running = False
+        return succeed(None)
 
     def problems(self) -> list[str]:
         """Sentences about tables that could not be copied, of what is no master."""

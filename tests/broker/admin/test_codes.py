@@ -20,7 +20,7 @@ class LateRoomTests(SynchronousTestCase):
 
     def late(self) -> list[LateRoom[Room]]:
         """The rooms of administration."""
-        rooms = self.rig.broker.rooms[-3:]
+        rooms = self.rig.broker.rooms[-4:]
         return [room for room in rooms if isinstance(room, LateRoom)]
 
     def test_codesOfEachRoomAreComplete(self) -> None:
