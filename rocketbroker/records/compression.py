@@ -3,15 +3,15 @@
 
 The broker never looks inside. Formats: C{docs/facts/client.md} 11. What follows the
 end of the compressed stream is passed over, as the Java client does.
+
+What is not in Python itself is imported with the first body of its kind: most servers
+never meet one.
 """
 
 from __future__ import annotations
 
 import zlib
 from typing import Final
-
-import lz4.frame
-import zstandard
 
 from rocketbroker.records.malformed import Malformed
 
@@ -42,9 +42,13 @@ def compress(body: bytes, kind: int, level: int = DEFAULT_LEVEL) -> bytes:
     if kind in (ZLIB, OLD_ZLIB):
         return zlib.compress(body, min(level, 9))
     if kind == LZ4:
+        import lz4.frame
+
         small: bytes = lz4.frame.compress(body, compression_level=0, store_size=False)
         return small
     if kind == ZSTD:
+        import zstandard
+
         return zstandard.ZstdCompressor(level=level).compress(body)
     raise Malformed(f"no compression of kind {kind} is known")
 
@@ -65,7 +69,7 @@ def decompress(body: bytes, kind: int, most: int = MAX_PLAIN_BYTES) -> bytes:
             plain, whole = _unpack_zstd(body, most)
         else:
             raise Malformed(f"no compression of kind {kind} is known")
-    except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError) as problem:
+    except (zlib.error, RuntimeError, EOFError) as problem:
         raise Malformed(f"the body cannot be decompressed: {problem}") from None
     if len(plain) > most:
         raise Malformed(f"the body becomes larger than {most} bytes")
@@ -81,12 +85,25 @@ def _inflate(body: bytes, most: int) -> tuple[bytes, bool]:
 
 
 def _unpack_lz4(body: bytes, most: int) -> tuple[bytes, bool]:
+    import lz4.frame
+
     stream = lz4.frame.LZ4FrameDecompressor()
     plain: bytes = stream.decompress(body, max_length=most + 1)
     return plain, bool(stream.eof)
 
 
 def _unpack_zstd(body: bytes, most: int) -> tuple[bytes, bool]:
+    import zstandard
+
+    try:
+        return _decompress_zstd(body, most)
+    except zstandard.ZstdError as problem:
+        raise RuntimeError(str(problem)) from None
+
+
+def _decompress_zstd(body: bytes, most: int) -> tuple[bytes, bool]:
+    import zstandard
+
     size = zstandard.frame_content_size(body)
     if size > most:
         raise Malformed(f"the body becomes larger than {most} bytes")

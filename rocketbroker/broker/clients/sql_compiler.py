@@ -18,16 +18,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 
 from rocketbroker.errors import SubscriptionParseFailed, SystemBusy
-from rocketbroker.filtering import sql, tags
+from rocketbroker.filtering import tags
 from rocketbroker.remoting.interfaces import Answer, IConnection, ISlices
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.steps import Steps
+
+if TYPE_CHECKING:
+    from rocketbroker.filtering import sql
 
 #: Expressions up to this length are compiled in the turn that needs them: the dearest
 #: take five milliseconds.
@@ -58,6 +61,27 @@ def check_type(kind: str) -> None:
         raise SubscriptionParseFailed(f"there is no type of filter {kind[:64]!r}")
 
 
+def known_filter(expression: str) -> sql.SqlFilter | None:
+    """The filter of an expression, if it is compiled; the compiler is imported when
+    somebody has an expression.
+
+    @raise SubscriptionParseFailed: it was none.
+    """
+    from rocketbroker.filtering import sql
+
+    return sql.known(expression)
+
+
+def compiled_now(expression: str) -> sql.SqlFilter:
+    """The filter of an expression, compiled within the turn.
+
+    @raise SubscriptionParseFailed: it is none.
+    """
+    from rocketbroker.filtering import sql
+
+    return sql.compiled(expression)
+
+
 @final
 class SqlCompiler:
     """Compiles expressions.
@@ -78,13 +102,13 @@ class SqlCompiler:
         @raise NotCompiled: it takes long, and has to be waited for.
         """
         check_type(kind)
-        known = sql.known(expression)
+        known = known_filter(expression)
         if known is not None:
             return known
         if len(expression) > MAX_AT_ONCE:
             raise NotCompiled(expression)
         self.compiled += 1
-        return sql.compiled(expression)
+        return compiled_now(expression)
 
     def prepare(self, owner: object, expression: str) -> Deferred[None]:
         """Compile an expression in slices.
@@ -112,6 +136,8 @@ class SqlCompiler:
         return done
 
     def _compile(self, expression: str) -> Steps[None]:
+        from rocketbroker.filtering import sql
+
         self.compiled += 1
         # That it is none is kept, too.
         with suppress(SubscriptionParseFailed):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -32,6 +32,8 @@ from rocketbroker.broker.clients.sql_compiler import (
     NotCompiled,
     SqlCompiler,
     check_type,
+    compiled_now,
+    known_filter,
 )
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.config.broker import BrokerOptions
@@ -42,12 +44,15 @@ from rocketbroker.errors import (
     SystemBusy,
     SystemFailure,
 )
-from rocketbroker.filtering import sql, tags
+from rocketbroker.filtering import tags
 from rocketbroker.filtering.bloom import BloomFilter, add, mask, may_match
 from rocketbroker.records.properties import RETRY_TOPIC, find
 from rocketbroker.store.reads import MessageFilter
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
 from rocketbroker.wire.fields import Fields
+
+if TYPE_CHECKING:
+    from rocketbroker.filtering import sql
 
 #: How many characters all expressions together may have. They come from clients and
 #: are kept when these have gone, so without a limit they would fill the memory:
@@ -276,7 +281,7 @@ class Filters:
             if compiled is None:
                 # A heartbeat has changed it while this is read in a thread.
                 try:
-                    compiled = sql.compiled(found.expression)
+                    compiled = compiled_now(found.expression)
                 except SubscriptionParseFailed:
                     return True
             return compiled.matches(properties)
@@ -310,7 +315,7 @@ class Filters:
         expression, kind = data.sub_string, data.expression_type
         try:
             check_type(kind)
-            sql.known(expression)
+            known_filter(expression)
         except SubscriptionParseFailed as error:
             self._refuse(group, data.topic, f"it does not compile: {error.remark}")
             return

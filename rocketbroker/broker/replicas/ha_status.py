@@ -12,7 +12,7 @@ the master started. Request 908 sets it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from rocketbroker.broker.json_bodies import with_body
 from rocketbroker.broker.roles import SLAVES, Role
@@ -21,14 +21,12 @@ from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.replication.interfaces import IMasterLink, IReplica, IReplicaServer
 from rocketbroker.store.interfaces import IStore
-from rocketbroker.wire.bodies.replicas import (
-    HAClientRuntimeInfo,
-    HAConnectionRuntimeInfo,
-    HARuntimeInfo,
-)
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.headers.namesrv import ResetMasterFlushOffsetHeader
+
+if TYPE_CHECKING:
+    from rocketbroker.wire.bodies.replicas import HAConnectionRuntimeInfo, HARuntimeInfo
 
 #: The role whose sends wait for slaves.
 SYNC_MASTER: Final = "SYNC_MASTER"
@@ -86,6 +84,8 @@ class HaStatus:
 
     def info(self) -> HARuntimeInfo:
         """How replication is."""
+        from rocketbroker.wire.bodies.replicas import HAClientRuntimeInfo, HARuntimeInfo
+
         end = self._store.published_position
         if self._services.role not in SLAVES:
             slaves = [connection_info(each, end) for each in self._server.replicas]
@@ -160,6 +160,8 @@ def connection_info(replica: IReplica, end: int) -> HAConnectionRuntimeInfo:
 
     @param end: where the master's log ends.
     """
+    from rocketbroker.wire.bodies.replicas import HAConnectionRuntimeInfo
+
     return HAConnectionRuntimeInfo(
         addr=replica.address,
         slave_ack_offset=replica.acked,

@@ -14,7 +14,7 @@ C{docs/facts/broker.md} 23.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
@@ -30,10 +30,12 @@ from rocketbroker.errors import RocketbrokerError
 from rocketbroker.routing.static_topics import leading_brokers
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.bodies.queues import MessageQueue
-from rocketbroker.wire.bodies.statistics import TopicStatsTable
 from rocketbroker.wire.bodies.topics import TopicConfigAndQueueMapping
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fields import object_of
+
+if TYPE_CHECKING:
+    from rocketbroker.wire.bodies.statistics import TopicStatsTable
 
 
 @final
@@ -140,6 +142,8 @@ class MappingCleanup:
         return attrs.evolve(detail, hosted_queues=queues)
 
     async def _statistics(self, topic: str, name: str) -> TopicStatsTable:
+        from rocketbroker.wire.bodies.statistics import TopicStatsTable
+
         code = RequestCode.GET_TOPIC_STATS_INFO
         answer = await self._others.ask(topic, name, code, {"topic": topic})
         return object_of(successful(answer).body, TopicStatsTable.from_json)
