@@ -36,6 +36,21 @@ HERE = "127.0.0.1"
 PARENT = "import subprocess, sys; subprocess.run(sys.argv[1:])"
 
 
+#: What a broker with the settings of a new installation imports with the first request,
+#: setting or message that needs it, with what of these a start needs all the same.
+LATE = {
+    "lz4": (),
+    "rocketbroker.broker.admin": ("codes",),
+    "rocketbroker.broker.acting": ("group_roles", "ha_exchange"),
+    "rocketbroker.broker.pop": ("need",),
+    "rocketbroker.filtering.sql": (),
+    "rocketbroker.metrics": (),
+    "rocketbroker.workers": (),
+    "twisted.web": (),
+    "zstandard": (),
+}
+
+
 class StartTests(SynchronousTestCase):
     """The verbs that start servers."""
 
@@ -68,6 +83,41 @@ class StartTests(SynchronousTestCase):
         if process.poll() is None:
             process.terminate()
         process.communicate(timeout=STOP_SECONDS)
+
+    def imported(self) -> set[str]:
+        """What a server with PYTHONPROFILEIMPORTTIME has imported so far."""
+        lines = self.log.read_text().splitlines()
+        return {
+            line.rpartition("|")[2].strip()
+            for line in lines
+            if line.startswith("import time:")
+        }
+
+    def test_startImportsNoRoomThatNobodyHasAskedFor(self) -> None:
+        """A room of administration comes with its first request."""
+        _, ready = self.launch(
+            f"standalone --dir {self.folder}/store --namesrv-port 0 --port 0 "
+            "--metrics-port off",
+            "env",
+            "PYTHONPROFILEIMPORTTIME=1",
+        )
+        found = self.imported()
+        self.assertIn("rocketbroker.broker.broker", found)
+        early = {
+            f"{package}.{module}" for package, some in LATE.items() for module in some
+        }
+        late = [
+            name
+            for name in sorted(found - early)
+            for package, some in LATE.items()
+            if name.startswith(f"{package}.") or (name == package and not some)
+        ]
+        self.assertEqual(late, [])
+        (broker,) = ready["brokers"]
+        port = int(broker["address"].rpartition(":")[2])
+        answer = ask(port, Command(RequestCode.GET_BROKER_RUNTIME_INFO, {}), HERE)
+        self.assertEqual(answer.code, 0)
+        self.assertIn("rocketbroker.broker.admin.runtime_info", self.imported())
 
     def test_serversRunInTheForegroundWithoutTwistd(self) -> None:
         """A name server and a broker say where they are, with topic and metrics."""
