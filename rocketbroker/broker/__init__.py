@@ -41,5 +41,5 @@ L{rocketbroker.broker.waiting_requests}: those that wait for a thread or for sli
 L{rocketbroker.broker.running_settings}: the settings in force, and who obeys them;
 L{rocketbroker.broker.roles}: what a broker is to the others of its name;
 L{rocketbroker.broker.figures}: the room of figures over time;
-L{rocketbroker.broker.services}: the table of all that is done again and again.
+L{rocketbroker.broker.services}: runs what the rooms do again and again.
 """

@@ -36,9 +36,7 @@ from rocketbroker.broker.room import LateRoom, Room
 from rocketbroker.broker.running_settings import Configured, RunningSettings
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.room import SendRoom
-from rocketbroker.broker.services import (
-    SAVE_TABLES,
-)
+from rocketbroker.broker.services import Service, always
 from rocketbroker.broker.statictopics.room import StaticTopicsRoom
 from rocketbroker.broker.storage.room import StorageRoom
 from rocketbroker.broker.timer.room import TimerRoom
@@ -56,6 +54,13 @@ if TYPE_CHECKING:
     from rocketbroker.broker.admin.runtime_info import RuntimeInfo
     from rocketbroker.broker.admin.tables_room import TablesAdminRoom
     from rocketbroker.broker.pop.room import PopRoom
+
+SAVE_TABLES: Final = Service(
+    "save of tables",
+    "topics, groups, offsets and filters go to the disk",
+    lambda s: s.broker.flush_consumer_offset_interval / 1000,
+    always(10),
+)
 
 #: The VIP port is so far below the main port.
 VIP_DISTANCE: Final = 2

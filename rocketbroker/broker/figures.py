@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
@@ -13,19 +13,39 @@ from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.room import SendRoom
-from rocketbroker.broker.services import (
-    DISPATCH_BEHIND,
-    SAMPLES,
-    STATISTICS,
-    WATERMARKS,
-    Services,
-)
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.stats.broker_stats import BrokerStats
 from rocketbroker.broker.stats.creation_times import CreationTimes
 from rocketbroker.broker.stats.keyed_stats import KeyedStats
 from rocketbroker.broker.stats.watermarks import WaitingCount, Watermarks, of_families
 from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import ISlices
+
+#: How often the counters of topics and groups are looked at: a minute has six looks.
+LOOK_SECONDS: Final = 10.0
+
+SAMPLES: Final = Service(
+    "samples",
+    "rates of the last seconds and minutes are taken",
+    always(1),
+)
+STATISTICS: Final = Service(
+    "statistics",
+    "tools ask for the last minute, hour and day of topics and groups",
+    always(LOOK_SECONDS),
+)
+WATERMARKS: Final = Service(
+    "watermarks",
+    "requests that have waited for long are logged",
+    always(1),
+    always(10),
+)
+DISPATCH_BEHIND: Final = Service(
+    "log of the dispatch",
+    "messages that no consumer sees yet are logged",
+    always(60),
+    always(10),
+)
 
 
 @final

@@ -1,7 +1,8 @@
 # -*- test-case-name: tests.broker.test_services -*-
-"""All that a broker does again and again, in one table, on one clock.
+"""The services of a broker: all that it does again and again, on one clock.
 
-The periods are RocketMQ's (C{docs/facts/broker.md} 5), those without a setting of its
+Each room has the lines of its own services, with their periods, and begins them. The
+periods are RocketMQ's (C{docs/facts/broker.md} 5), those without a setting of its
 own included. A run that is not over is not begun anew, and no error ends a service: it
 is logged and counted, and the next run comes at its time.
 
@@ -29,7 +30,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from rocketbroker.broker.roles import ACTING, EVERY, MASTERS, SLAVES, Role, role_of
+from rocketbroker.broker.roles import EVERY, Role, role_of
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.remoting.periodic import PeriodicCall
@@ -39,39 +40,8 @@ from rocketbroker.wire.command import Command, response_to
 #: Seconds, by the settings.
 Seconds: TypeAlias = Callable[[BrokerSettings], float]
 
-
-#: How often a broker looks whether the next segment has to be made.
-ALLOCATE_SECONDS: Final = 0.5
-
-#: How often what was found wrong on the disk is logged.
-FINDINGS_SECONDS: Final = 1.0
-
-#: How often the disks are looked at: a disk can fill within RocketMQ's ten seconds.
-DISK_SECONDS: Final = 1.0
-
-#: How often each queue with held pulls is looked at (with longPollingEnable).
-CHECK_SECONDS: Final = 5.0
-
 #: How often delay levels are looked at, and an append that failed is tried again.
 DELIVERY_SECONDS: Final = 0.1
-
-#: How often marks of transactions that could not be written are tried again.
-MARKS_SECONDS: Final = 1.0
-
-#: How often offsets of groups that pop are committed: a tenth of what check points in
-#: memory have to spare.
-POP_SECONDS: Final = 0.1
-
-#: How often the counters of topics and groups are looked at: a minute has six looks.
-LOOK_SECONDS: Final = 10.0
-
-#: How often a slave asks its master where the log ends: as often as they tell each
-#: other that they are there.
-MASTER_SECONDS: Final = 5.0
-
-#: Bounds of registerNameServerPeriod: name servers forget a broker after two minutes,
-#: and need not hear of it all the time.
-REGISTRATION_SECONDS: Final = (10.0, 60.0)
 
 
 def always(seconds: float) -> Seconds:
@@ -79,15 +49,9 @@ def always(seconds: float) -> Seconds:
     return lambda settings: seconds
 
 
-def clamped(seconds: float) -> float:
-    """The period of registrations, within its bounds."""
-    low, high = REGISTRATION_SECONDS
-    return min(max(seconds, low), high)
-
-
 @attrs.frozen
 class Service:
-    """One line of the table.
+    """One line about what is done again and again.
 
     @ivar name: for log and metrics.
     @ivar reason: why it is done.
@@ -101,272 +65,6 @@ class Service:
     period: Seconds
     delay: Seconds | None = None
     roles: frozenset[Role] = EVERY
-
-
-# Store.
-
-FLUSH_LOG: Final = Service(
-    "flush of the commit log",
-    "bounds what a power loss takes with ASYNC_FLUSH",
-    lambda s: s.store.flush_interval_commit_log / 1000,
-)
-FLUSH_QUEUES: Final = Service(
-    "flush of consume queues",
-    "shortens the start after a crash",
-    lambda s: s.store.flush_interval_consume_queue / 1000,
-)
-ALLOCATION: Final = Service(
-    "allocation of segments",
-    "no send waits for the making of a file",
-    always(ALLOCATE_SECONDS),
-)
-FINDINGS: Final = Service(
-    "report of findings",
-    "damage that readers met is logged",
-    always(FINDINGS_SECONDS),
-)
-LOOK_AT_DISKS: Final = Service(
-    "look at the disks",
-    "sends are refused before a disk is full",
-    always(DISK_SECONDS),
-)
-CLEANING: Final = Service(
-    "cleaning of the store",
-    "expired files are removed",
-    lambda s: s.store.clean_resource_interval / 1000,
-    always(60),
-)
-
-# Clients.
-
-HELD_PULLS: Final = Service(
-    "check of held pulls",
-    "catches arrivals that were not announced",
-    lambda s: (
-        CHECK_SECONDS
-        if s.broker.long_polling_enable
-        else s.broker.short_polling_time_mills / 1000
-    ),
-)
-CLIENTS: Final = Service(
-    "scan of clients",
-    "clients that are silent leave their groups",
-    always(10),
-)
-NOTICES: Final = Service(
-    "notices to consumers",
-    "with realTimeNotifyConsumerChange=false members are told of changes late",
-    always(15),
-    always(30),
-)
-DIAGNOSIS: Final = Service(
-    "diagnosis",
-    "finds problems of groups that nothing else reports",
-    always(5),
-)
-
-SLOW_GROUPS: Final = Service(
-    "protection from slow groups",
-    "with disableConsumeIfConsumerReadSlowly groups far behind are switched off",
-    always(180),
-)
-
-# Messages for later.
-
-DELIVERY: Final = Service(
-    "delivery of delayed messages",
-    "messages whose delay is over become visible",
-    always(DELIVERY_SECONDS),
-    roles=MASTERS,
-)
-ENTER_TIMERS: Final = Service(
-    "entering of timers",
-    "messages for a certain time get into the timer wheel",
-    always(DELIVERY_SECONDS),
-)
-DELIVER_TIMERS: Final = Service(
-    "delivery of timers",
-    "messages whose time has come become visible",
-    always(DELIVERY_SECONDS),
-    roles=MASTERS,
-)
-ESCAPE_TIMERS: Final = Service(
-    "timers in a master's place",
-    "messages whose time has come go to another group",
-    always(DELIVERY_SECONDS),
-    roles=ACTING,
-)
-FLUSH_TIMERS: Final = Service(
-    "flush of timers",
-    "a start goes on where the timers were",
-    lambda s: max(1, s.store.timer_flush_interval_ms) / 1000,
-)
-COUNT_TIMERS: Final = Service(
-    "count of timers",
-    "counts of what waits that a crash has left wrong are set right at night",
-    always(300),
-    roles=MASTERS,
-)
-CHECKS: Final = Service(
-    "checks of transactions",
-    "producers are asked how open transactions ended",
-    lambda s: max(1, s.broker.transaction_check_interval) / 1000,
-    roles=MASTERS,
-)
-MARKS: Final = Service(
-    "marks of transactions",
-    "ends of transactions that could not be written are written",
-    always(MARKS_SECONDS),
-    roles=MASTERS,
-)
-
-# POP.
-
-POP_PROGRESS: Final = Service(
-    "progress of pops",
-    "offsets of groups that pop are committed, check points in memory are written",
-    always(POP_SECONDS),
-    roles=MASTERS | ACTING,
-)
-REVIVE: Final = Service(
-    "revive of popped messages",
-    "messages that were not acknowledged in time are given out again",
-    lambda s: max(1, s.broker.revive_interval) / 1000,
-    roles=MASTERS | ACTING,
-)
-
-# The group (enableSlaveActingMaster).
-
-HEARTBEATS: Final = Service(
-    "heartbeats to name servers",
-    "a name server notices within seconds that a broker is gone",
-    lambda s: max(1, s.broker.broker_heartbeat_interval) / 1000,
-    always(1),
-)
-MEMBERS: Final = Service(
-    "look at the group",
-    "the slave with the least id acts for a master that is gone",
-    lambda s: max(1, s.broker.sync_broker_member_group_period) / 1000,
-    always(1),
-)
-PRE_ONLINE: Final = Service(
-    "way to the name servers",
-    "what was done without a broker is taken over before clients find it",
-    always(1),
-    always(0),
-)
-ESCAPE_DELAYS: Final = Service(
-    "delivery in a master's place",
-    "messages whose delay is over go to another group",
-    always(DELIVERY_SECONDS),
-    roles=ACTING,
-)
-ESCAPE_HALVES: Final = Service(
-    "open transactions in a master's place",
-    "half messages go to another group, which asks their producers",
-    lambda s: max(1, s.broker.transaction_check_interval) / 1000,
-    always(1),
-    roles=ACTING,
-)
-
-# Static topics.
-
-CLEAN_MAPPINGS: Final = Service(
-    "cleaning of mappings",
-    "parts of moved queues whose messages are gone are not asked for any more",
-    always(300),
-    roles=MASTERS,
-)
-
-# Masters and slaves.
-
-REPLICA_HOSTS: Final = Service(
-    "look at who belongs to the group",
-    "only copies of slaves count that name servers know",
-    lambda s: clamped(s.broker.register_name_server_period / 1000),
-    always(1),
-)
-METADATA_SYNC: Final = Service(
-    "copy of the master's tables",
-    "a slave can serve clients when its master is gone",
-    always(3),
-    always(10),
-    roles=frozenset({Role.SLAVE}),
-)
-
-TIMER_SYNC: Final = Service(
-    "look at the master's timers",
-    "a slave knows what its master has delivered",
-    always(3),
-    roles=frozenset({Role.SLAVE}),
-)
-
-# Tables and figures.
-
-SAVE_TABLES: Final = Service(
-    "save of tables",
-    "topics, groups, offsets and filters go to the disk",
-    lambda s: s.broker.flush_consumer_offset_interval / 1000,
-    always(10),
-)
-SAVE_DELAYS: Final = Service(
-    "save of delays",
-    "the progress of delay levels goes to the disk",
-    lambda s: s.store.flush_delay_offset_interval / 1000,
-    always(10),
-)
-SAVE_COUNTERS: Final = Service(
-    "save of counters",
-    "the numbers of open transactions go to the disk",
-    lambda s: s.broker.transaction_metric_flush_interval / 1000,
-)
-SAMPLES: Final = Service(
-    "samples",
-    "rates of the last seconds and minutes are taken",
-    always(1),
-)
-NAME_SERVERS: Final = Service(
-    "look-up of name servers",
-    "DNS or an address server may know others than before",
-    lambda s: (
-        (
-            s.broker.update_name_server_addr_period
-            if s.name_servers
-            else s.broker.fetch_namesrv_addr_interval
-        )
-        / 1000
-    ),
-)
-STATISTICS: Final = Service(
-    "statistics",
-    "tools ask for the last minute, hour and day of topics and groups",
-    always(LOOK_SECONDS),
-)
-WATERMARKS: Final = Service(
-    "watermarks",
-    "requests that have waited for long are logged",
-    always(1),
-    always(10),
-)
-DISPATCH_BEHIND: Final = Service(
-    "log of the dispatch",
-    "messages that no consumer sees yet are logged",
-    always(60),
-    always(10),
-)
-MASTERS_END: Final = Service(
-    "look at the master's log",
-    "a slave can say how far behind its master it is",
-    always(MASTER_SECONDS),
-    always(1),
-    SLAVES,
-)
-REGISTRATION: Final = Service(
-    "registration with name servers",
-    "a name server forgets a broker that is silent for two minutes",
-    lambda s: clamped(s.broker.register_name_server_period / 1000),
-    always(10),
-)
 
 
 @final

@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker import services
 from rocketbroker.broker.broker import Broker
+from rocketbroker.broker.pop.revive import REVIVE
+from rocketbroker.broker.pop.room import POP_PROGRESS
+from rocketbroker.broker.registration.registration import REGISTRATION
+from rocketbroker.broker.replicas.metadata_sync import METADATA_SYNC
+from rocketbroker.broker.replicas.room import MASTERS_END
 from rocketbroker.broker.roles import ACTING, MASTERS, Role
-from rocketbroker.broker.services import (
-    CHECKS,
-    CLEAN_MAPPINGS,
-    CLEANING,
-    COUNT_TIMERS,
-    DELIVER_TIMERS,
-    DELIVERY,
-    FINDINGS,
-    MARKS,
-    MASTERS_END,
-    METADATA_SYNC,
-    POP_PROGRESS,
-    REGISTRATION,
-    REVIVE,
-    TIMER_SYNC,
-    Service,
-    Services,
-)
+from rocketbroker.broker.schedule.schedule_service import DELIVERY
+from rocketbroker.broker.services import Service, Services
+from rocketbroker.broker.statictopics.room import CLEAN_MAPPINGS
+from rocketbroker.broker.storage.cleanup import CLEANING
+from rocketbroker.broker.storage.store_scheduler import FINDINGS
+from rocketbroker.broker.timer.timer_service import COUNT_TIMERS
+from rocketbroker.broker.timer.timer_sync import TIMER_SYNC
+from rocketbroker.broker.timer.wheel_enqueue import DELIVER_TIMERS
+from rocketbroker.broker.transaction.check_back import CHECKS, MARKS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.fastjson import loads
 from tests.broker.rig import SMALL, services_of
 from tests.broker.week import WeekCase
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def all_services() -> set[Service]:
+    """The services of all rooms."""
+    paths = (ROOT / "rocketbroker" / "broker").rglob("*.py")
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in paths
+        if ": Final = Service(" in path.read_text("utf-8")
+    ]
+    return {
+        each
+        for name in names
+        for each in vars(import_module(name)).values()
+        if type(each) is Service
+    }
 
 
 class RoleTests(SynchronousTestCase):
@@ -124,7 +139,7 @@ class ServicesTests(WeekCase):
 
     def test_all(self) -> None:
         """A master and a slave with ASYNC_FLUSH have the whole table between them."""
-        table = [each for each in vars(services).values() if type(each) is Service]
+        table = all_services()
         self.assertGreater(len(table), 15)
         found = set(self.looking().services.calls)
         self.disk, self.port = MemoryDisk(), 10931
@@ -134,7 +149,7 @@ class ServicesTests(WeekCase):
             enableSlaveActingMaster="true",
             totalReplicas="2",
         )
-        self.assertEqual(found | set(slave.services.calls), set(table))
+        self.assertEqual(found | set(slave.services.calls), table)
 
     def on(self, broker: Broker) -> set[str]:
         """The services that run."""

@@ -13,7 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.services import HELD_PULLS, LOOK_SECONDS
+from rocketbroker.broker.figures import LOOK_SECONDS
+from rocketbroker.broker.pull.room import HELD_PULLS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.metrics.broker_families import BrokerFamilies

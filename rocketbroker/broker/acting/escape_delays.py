@@ -28,9 +28,17 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.forwarded_message import Escaped, due_message
+from rocketbroker.broker.roles import ACTING
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
-from rocketbroker.broker.services import ESCAPE_DELAYS, Services
+from rocketbroker.broker.services import DELIVERY_SECONDS, Service, Services, always
+
+ESCAPE_DELAYS: Final = Service(
+    "delivery in a master's place",
+    "messages whose delay is over go to another group",
+    always(DELIVERY_SECONDS),
+    roles=ACTING,
+)
 
 #: How many messages of a level are under way at once: what another broker stores in
 #: some ms.

@@ -27,10 +27,19 @@ from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.forwarded_message import half_message
 from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.services import ESCAPE_HALVES, Services
+from rocketbroker.broker.roles import ACTING
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.transaction.check_back import GROUP, CheckBack, Found
 from rocketbroker.broker.transaction.op_queue import OpQueue
 from rocketbroker.records.names import HALF_TOPIC, OP_HALF_TOPIC
+
+ESCAPE_HALVES: Final = Service(
+    "open transactions in a master's place",
+    "half messages go to another group, which asks their producers",
+    lambda s: max(1, s.broker.transaction_check_interval) / 1000,
+    always(1),
+    roles=ACTING,
+)
 
 #: How many halves are read at once.
 MAX_READ: Final = 32

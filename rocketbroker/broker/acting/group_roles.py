@@ -24,7 +24,7 @@ from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.roles import Role, role_of, starts_isolated
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import HEARTBEATS, MEMBERS, PRE_ONLINE, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
 
@@ -33,6 +33,25 @@ if TYPE_CHECKING:
     from rocketbroker.broker.acting.acting_master import ActingMaster
     from rocketbroker.broker.acting.masters_work import MastersWork
     from rocketbroker.broker.acting.pre_online import MasterWay, PreOnline, SlaveWay
+
+HEARTBEATS: Final = Service(
+    "heartbeats to name servers",
+    "a name server notices within seconds that a broker is gone",
+    lambda s: max(1, s.broker.broker_heartbeat_interval) / 1000,
+    always(1),
+)
+MEMBERS: Final = Service(
+    "look at the group",
+    "the slave with the least id acts for a master that is gone",
+    lambda s: max(1, s.broker.sync_broker_member_group_period) / 1000,
+    always(1),
+)
+PRE_ONLINE: Final = Service(
+    "way to the name servers",
+    "what was done without a broker is taken over before clients find it",
+    always(1),
+    always(0),
+)
 
 #: A shorter haMasterAddress is none, as in RocketMQ.
 MIN_MASTER_ADDRESS: Final = 6

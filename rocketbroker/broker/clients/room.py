@@ -21,9 +21,21 @@ from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import CLIENTS, NOTICES, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
+
+CLIENTS: Final = Service(
+    "scan of clients",
+    "clients that are silent leave their groups",
+    always(10),
+)
+NOTICES: Final = Service(
+    "notices to consumers",
+    "with realTimeNotifyConsumerChange=false members are told of changes late",
+    always(15),
+    always(30),
+)
 
 #: Producers that are silent for so long are gone; for consumers a setting says it.
 PRODUCER_SILENCE_SECONDS: Final = 120.0

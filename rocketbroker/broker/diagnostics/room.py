@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
@@ -14,9 +14,15 @@ from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import DIAGNOSIS, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.remoting.cooperative_tasks import only_stopped
 from rocketbroker.remoting.interfaces import IResponderTable, ISlices
+
+DIAGNOSIS: Final = Service(
+    "diagnosis",
+    "finds problems of groups that nothing else reports",
+    always(5),
+)
 
 
 @final

@@ -39,7 +39,8 @@ from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.revive_log import Timer
 from rocketbroker.broker.pop.revive_queue import ReviveQueue
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
-from rocketbroker.broker.services import REVIVE, Services
+from rocketbroker.broker.roles import ACTING, MASTERS
+from rocketbroker.broker.services import Service, Services
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import BrokerError, RocketbrokerError
 from rocketbroker.records.check_points import RE_PUT_SECONDS, Ack, CheckPoint
@@ -62,6 +63,13 @@ from rocketbroker.store.interfaces import (
     IQueue,
 )
 from rocketbroker.store.reads import ReadResult
+
+REVIVE: Final = Service(
+    "revive of popped messages",
+    "messages that were not acknowledged in time are given out again",
+    lambda s: max(1, s.broker.revive_interval) / 1000,
+    roles=MASTERS | ACTING,
+)
 
 #: How many messages of the revive topic one step reads, and how many bytes.
 MAX_READ: Final = 256

@@ -47,8 +47,9 @@ from rocketbroker.broker.pop.revive import Reviving
 from rocketbroker.broker.pop.revive_log import ReviveLog, WheelTimer
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
+from rocketbroker.broker.roles import ACTING, MASTERS
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import POP_PROGRESS, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.storage.room import StorageRoom
 from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -59,6 +60,17 @@ from rocketbroker.remoting.interfaces import (
 from rocketbroker.store.interfaces import Arrival
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
+
+#: How often offsets of groups that pop are committed: a tenth of what check points in
+#: memory have to spare.
+POP_SECONDS: Final = 0.1
+
+POP_PROGRESS: Final = Service(
+    "progress of pops",
+    "offsets of groups that pop are committed, check points in memory are written",
+    always(POP_SECONDS),
+    roles=MASTERS | ACTING,
+)
 
 #: Upper bounds of the times that looks take, in ms, for metrics; the last is open.
 SCAN_BOUNDS: Final = (1, 10, 100, 1000, 2000, 3000)

@@ -30,6 +30,9 @@ from rocketbroker.remoting.interfaces import IConnection, ITurns
 from rocketbroker.store.interfaces import Arrival, IQueue
 from rocketbroker.store.reads import Matches, MessageFilter
 
+#: How often each queue with held pulls is looked at (with longPollingEnable).
+CHECK_SECONDS: Final = 5.0
+
 #: Subscriptions up to this length are kept, in routes and with held pulls: 100 tags of
 #: 40 characters, and at the most 32 MB of them. Longer ones are looked at each time.
 MAX_KEPT_CHARACTERS: Final = 4096

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
@@ -13,16 +13,31 @@ from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pull.broadcast_offsets import BroadcastOffsets
 from rocketbroker.broker.pull.cold_flow import ColdFlow
 from rocketbroker.broker.pull.denied_pulls import DeniedPulls
-from rocketbroker.broker.pull.long_polling import LongPolling
+from rocketbroker.broker.pull.long_polling import CHECK_SECONDS, LongPolling
 from rocketbroker.broker.pull.pull import PullRequests
 from rocketbroker.broker.pull.pull_checks import PullChecks
 from rocketbroker.broker.pull.slow_groups import SlowGroups
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.running_settings import RunningSettings
-from rocketbroker.broker.services import HELD_PULLS, SLOW_GROUPS, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.storage.room import StorageRoom
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
+
+HELD_PULLS: Final = Service(
+    "check of held pulls",
+    "catches arrivals that were not announced",
+    lambda s: (
+        CHECK_SECONDS
+        if s.broker.long_polling_enable
+        else s.broker.short_polling_time_mills / 1000
+    ),
+)
+SLOW_GROUPS: Final = Service(
+    "protection from slow groups",
+    "with disableConsumeIfConsumerReadSlowly groups far behind are switched off",
+    always(180),
+)
 
 
 @final

@@ -23,11 +23,24 @@ from twisted.python.failure import Failure
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.context import Lookup
 from rocketbroker.broker.registration.known_hosts import KnownHosts
-from rocketbroker.broker.services import NAME_SERVERS, Services
+from rocketbroker.broker.services import Service, Services
 from rocketbroker.config.addresses import addresses
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.addresses import split_address
 from rocketbroker.remoting.interfaces import IConnection
+
+NAME_SERVERS: Final = Service(
+    "look-up of name servers",
+    "DNS or an address server may know others than before",
+    lambda s: (
+        (
+            s.broker.update_name_server_addr_period
+            if s.name_servers
+            else s.broker.fetch_namesrv_addr_interval
+        )
+        / 1000
+    ),
+)
 
 #: So much of an address server's page is read: more than a thousand addresses.
 MAX_PAGE_BYTES: Final = 64 * 1024

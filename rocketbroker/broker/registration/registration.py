@@ -41,13 +41,31 @@ from rocketbroker.broker.registration.name_server_api import (
     Registered,
 )
 from rocketbroker.broker.registration.name_servers import NameServers
-from rocketbroker.broker.services import REGISTRATION, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.bodies.topics import DataVersion, KVTable, TopicConfig
 from rocketbroker.wire.frames import MAX_BYTES
+
+#: Bounds of registerNameServerPeriod: name servers forget a broker after two minutes,
+#: and need not hear of it all the time.
+REGISTRATION_SECONDS: Final = (10.0, 60.0)
+
+
+def clamped(seconds: float) -> float:
+    """The period of registrations, within its bounds."""
+    low, high = REGISTRATION_SECONDS
+    return min(max(seconds, low), high)
+
+
+REGISTRATION: Final = Service(
+    "registration with name servers",
+    "a name server forgets a broker that is silent for two minutes",
+    lambda s: clamped(s.broker.register_name_server_period / 1000),
+    always(10),
+)
 
 #: What topics of one registration may take: the longest frame, with room for the rest.
 MAX_TOPICS_BYTES: Final = MAX_BYTES - 64 * 1024

@@ -3,18 +3,25 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.registration.membership import FILE, Membership
 from rocketbroker.broker.registration.name_server_api import NameServerApi
 from rocketbroker.broker.registration.name_servers import NameServers
-from rocketbroker.broker.registration.registration import Registration
+from rocketbroker.broker.registration.registration import Registration, clamped
 from rocketbroker.broker.registration.route_cache import RouteCache
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import REPLICA_HOSTS, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.config.broker_settings import BrokerSettings
+
+REPLICA_HOSTS: Final = Service(
+    "look at who belongs to the group",
+    "only copies of slaves count that name servers know",
+    lambda s: clamped(s.broker.register_name_server_period / 1000),
+    always(1),
+)
 
 
 @final

@@ -47,7 +47,7 @@ from rocketbroker.broker.registration.masters import Master, Masters
 from rocketbroker.broker.registration.name_server_api import successful
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import METADATA_SYNC, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.errors import (
     RemoteProtocolError,
     RequestCodeNotSupported,
@@ -61,6 +61,14 @@ from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
+
+METADATA_SYNC: Final = Service(
+    "copy of the master's tables",
+    "a slave can serve clients when its master is gone",
+    always(3),
+    always(10),
+    roles=frozenset({Role.SLAVE}),
+)
 
 T = TypeVar("T")
 C = TypeVar("C", TopicConfig, SubscriptionGroupConfig)

@@ -3,17 +3,30 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.escape_bridge import EscapeBridge
 from rocketbroker.broker.replicas.ha_status import HaStatus
 from rocketbroker.broker.replicas.slave_progress import SlaveProgress
+from rocketbroker.broker.roles import SLAVES
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import MASTERS_END, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
+
+#: How often a slave asks its master where the log ends: as often as they tell each
+#: other that they are there.
+MASTER_SECONDS: Final = 5.0
+
+MASTERS_END: Final = Service(
+    "look at the master's log",
+    "a slave can say how far behind its master it is",
+    always(MASTER_SECONDS),
+    always(1),
+    SLAVES,
+)
 
 
 @final

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred
 
@@ -12,10 +12,17 @@ from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.schedule_service import ScheduleService
-from rocketbroker.broker.services import SAVE_DELAYS, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
+
+SAVE_DELAYS: Final = Service(
+    "save of delays",
+    "the progress of delay levels goes to the disk",
+    lambda s: s.store.flush_delay_offset_interval / 1000,
+    always(10),
+)
 
 
 @final

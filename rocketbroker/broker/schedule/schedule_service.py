@@ -50,10 +50,11 @@ from rocketbroker.broker.messages.delay_messages import (
 )
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.message_types import DELAY
+from rocketbroker.broker.roles import MASTERS
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
 from rocketbroker.broker.schedule.delay_recovery import resumed_offset
-from rocketbroker.broker.services import DELIVERY, DELIVERY_SECONDS
+from rocketbroker.broker.services import DELIVERY_SECONDS, Service, always
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.interfaces import (
@@ -61,6 +62,13 @@ from rocketbroker.store.interfaces import (
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     Draft,
+)
+
+DELIVERY: Final = Service(
+    "delivery of delayed messages",
+    "messages whose delay is over become visible",
+    always(DELIVERY_SECONDS),
+    roles=MASTERS,
 )
 
 #: How many messages are delivered before connections get their turn: some ms.

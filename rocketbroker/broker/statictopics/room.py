@@ -3,20 +3,28 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
+from rocketbroker.broker.roles import MASTERS
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import CLEAN_MAPPINGS, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.statictopics.mapped_requests import MappedRequests
 from rocketbroker.broker.statictopics.mapping_cleanup import MappingCleanup
 from rocketbroker.broker.statictopics.other_brokers import OtherBrokers
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.retention.cleaner import local_hour
+
+CLEAN_MAPPINGS: Final = Service(
+    "cleaning of mappings",
+    "parts of moved queues whose messages are gone are not asked for any more",
+    always(300),
+    roles=MASTERS,
+)
 
 
 @final

@@ -27,7 +27,7 @@ class View(NamedTuple):
 
     @ivar name: as request 315 names it.
     @ivar looks: how many looks there are from one sample to the next; one is each
-        L{rocketbroker.broker.services.LOOK_SECONDS}.
+        L{rocketbroker.broker.figures.LOOK_SECONDS}.
     @ivar samples: how many samples the window has, both ends included.
     """
 

@@ -16,19 +16,34 @@ C{docs/facts/store.md} 17; C{docs/facts/admin.md} 2.4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.services import CLEANING, LOOK_AT_DISKS, Services
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.running_flags import NOT_APPENDABLE
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command, response_to
+
+#: How often the disks are looked at: a disk can fill within RocketMQ's ten seconds.
+DISK_SECONDS: Final = 1.0
+
+LOOK_AT_DISKS: Final = Service(
+    "look at the disks",
+    "sends are refused before a disk is full",
+    always(DISK_SECONDS),
+)
+CLEANING: Final = Service(
+    "cleaning of the store",
+    "expired files are removed",
+    lambda s: s.store.clean_resource_interval / 1000,
+    always(60),
+)
 
 T = TypeVar("T")
 

@@ -27,18 +27,39 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.broker.services import (
-    ALLOCATION,
-    FINDINGS,
-    FLUSH_LOG,
-    FLUSH_QUEUES,
-    Services,
-)
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.store.interfaces import Arrival, IStore
+
+#: How often a broker looks whether the next segment has to be made.
+ALLOCATE_SECONDS: Final = 0.5
+
+#: How often what was found wrong on the disk is logged.
+FINDINGS_SECONDS: Final = 1.0
+
+FLUSH_LOG: Final = Service(
+    "flush of the commit log",
+    "bounds what a power loss takes with ASYNC_FLUSH",
+    lambda s: s.store.flush_interval_commit_log / 1000,
+)
+FLUSH_QUEUES: Final = Service(
+    "flush of consume queues",
+    "shortens the start after a crash",
+    lambda s: s.store.flush_interval_consume_queue / 1000,
+)
+ALLOCATION: Final = Service(
+    "allocation of segments",
+    "no send waits for the making of a file",
+    always(ALLOCATE_SECONDS),
+)
+FINDINGS: Final = Service(
+    "report of findings",
+    "damage that readers met is logged",
+    always(FINDINGS_SECONDS),
+)
 
 #: How long entries wait for others before they are dispatched together.
 DISPATCH_SECONDS: Final = 0.001

@@ -26,15 +26,8 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.roles import Role
-from rocketbroker.broker.services import (
-    COUNT_TIMERS,
-    DELIVER_TIMERS,
-    ENTER_TIMERS,
-    ESCAPE_TIMERS,
-    FLUSH_TIMERS,
-    Services,
-)
+from rocketbroker.broker.roles import ACTING, MASTERS, Role
+from rocketbroker.broker.services import DELIVERY_SECONDS, Service, Services, always
 from rocketbroker.broker.stats.rates import Rates
 from rocketbroker.broker.timer.already_delivered import already_delivered
 from rocketbroker.broker.timer.due_sink import DueSink, StoreOutlet
@@ -43,7 +36,11 @@ from rocketbroker.broker.timer.step_runner import Pauses
 from rocketbroker.broker.timer.timer_counts import TimerCounts
 from rocketbroker.broker.timer.wheel_clock import State, WheelClock
 from rocketbroker.broker.timer.wheel_deliver import WheelDeliver
-from rocketbroker.broker.timer.wheel_enqueue import WheelEnqueue
+from rocketbroker.broker.timer.wheel_enqueue import (
+    DELIVER_TIMERS,
+    ENTER_TIMERS,
+    WheelEnqueue,
+)
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import StoreError
 from rocketbroker.files.os_errors import reason
@@ -53,6 +50,24 @@ from rocketbroker.store.retention.cleaner import local_hour
 from rocketbroker.store.timerwheel.checkpoint import Checkpoint
 from rocketbroker.store.timerwheel.timers import Flush, Timers
 from rocketbroker.store.timerwheel.units import NONE
+
+ESCAPE_TIMERS: Final = Service(
+    "timers in a master's place",
+    "messages whose time has come go to another group",
+    always(DELIVERY_SECONDS),
+    roles=ACTING,
+)
+FLUSH_TIMERS: Final = Service(
+    "flush of timers",
+    "a start goes on where the timers were",
+    lambda s: max(1, s.store.timer_flush_interval_ms) / 1000,
+)
+COUNT_TIMERS: Final = Service(
+    "count of timers",
+    "counts of what waits that a crash has left wrong are set right at night",
+    always(300),
+    roles=MASTERS,
+)
 
 #: How often the checkpoint of a broker is written whose timers only see time pass.
 IDLE_SECONDS: Final = 60.0

@@ -17,7 +17,8 @@ from twisted.logger import Logger
 from rocketbroker.broker.context import Caller
 from rocketbroker.broker.registration.masters import Masters
 from rocketbroker.broker.registration.name_server_api import successful
-from rocketbroker.broker.services import TIMER_SYNC, Services
+from rocketbroker.broker.roles import Role
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.timer.timer_service import TimerService
 from rocketbroker.errors import (
     RemoteProtocolError,
@@ -28,6 +29,13 @@ from rocketbroker.store.timerwheel.checkpoint import Checkpoint, decode
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.fastjson import loads
+
+TIMER_SYNC: Final = Service(
+    "look at the master's timers",
+    "a slave knows what its master has delivered",
+    always(3),
+    roles=frozenset({Role.SLAVE}),
+)
 
 #: How long a master may take to answer.
 ANSWER_SECONDS: Final = 3.0

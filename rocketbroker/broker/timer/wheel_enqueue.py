@@ -20,7 +20,8 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.timer_messages import NEVER
-from rocketbroker.broker.services import DELIVER_TIMERS, ENTER_TIMERS
+from rocketbroker.broker.roles import MASTERS
+from rocketbroker.broker.services import DELIVERY_SECONDS, Service, always
 from rocketbroker.broker.timer.already_delivered import copy_key
 from rocketbroker.broker.timer.due_sink import Due, StoreOutlet
 from rocketbroker.broker.timer.step_runner import Pauses
@@ -32,6 +33,18 @@ from rocketbroker.records.record import StoredMessage
 from rocketbroker.store.interfaces import IQueue
 from rocketbroker.store.timerwheel.timers import MAX_WINDOW, Entry
 from rocketbroker.store.timerwheel.units import topic_hash
+
+ENTER_TIMERS: Final = Service(
+    "entering of timers",
+    "messages for a certain time get into the timer wheel",
+    always(DELIVERY_SECONDS),
+)
+DELIVER_TIMERS: Final = Service(
+    "delivery of timers",
+    "messages whose time has come become visible",
+    always(DELIVERY_SECONDS),
+    roles=MASTERS,
+)
 
 #: How many messages one step enters: a ms or two.
 MAX_MESSAGES: Final = 128

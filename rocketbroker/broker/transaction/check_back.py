@@ -49,7 +49,8 @@ from rocketbroker.broker.messages.transaction_messages import (
 )
 from rocketbroker.broker.metadata.offsets import NONE, OffsetTable
 from rocketbroker.broker.metadata.topics import TopicTable
-from rocketbroker.broker.services import CHECKS, MARKS, Services
+from rocketbroker.broker.roles import MASTERS
+from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.transaction.counters import TransactionCounters
 from rocketbroker.broker.transaction.end_transaction import immunity_ms
 from rocketbroker.broker.transaction.op_queue import OpQueue
@@ -68,6 +69,22 @@ from rocketbroker.store.interfaces import (
     PROPERTIES_SIZE_EXCEEDED,
     PUT_OK,
     Draft,
+)
+
+#: How often marks of transactions that could not be written are tried again.
+MARKS_SECONDS: Final = 1.0
+
+CHECKS: Final = Service(
+    "checks of transactions",
+    "producers are asked how open transactions ended",
+    lambda s: max(1, s.broker.transaction_check_interval) / 1000,
+    roles=MASTERS,
+)
+MARKS: Final = Service(
+    "marks of transactions",
+    "ends of transactions that could not be written are written",
+    always(MARKS_SECONDS),
+    roles=MASTERS,
 )
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ broker and back with its open transactions.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -28,7 +28,7 @@ from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.room import Room
-from rocketbroker.broker.services import SAVE_COUNTERS, Services
+from rocketbroker.broker.services import Service, Services
 from rocketbroker.broker.timer.room import TimerRoom
 from rocketbroker.broker.transaction.check_back import CheckBack
 from rocketbroker.broker.transaction.counters import TransactionCounters
@@ -42,6 +42,12 @@ from rocketbroker.broker.transaction.resume_check import ResumeCheck
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ServiceNotAvailable
 from rocketbroker.remoting.interfaces import IResponderTable
+
+SAVE_COUNTERS: Final = Service(
+    "save of counters",
+    "the numbers of open transactions go to the disk",
+    lambda s: s.broker.transaction_metric_flush_interval / 1000,
+)
 
 
 @final

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.services import LOOK_SECONDS
+from rocketbroker.broker.figures import LOOK_SECONDS
 from rocketbroker.errors import SystemFailure
 from rocketbroker.wire.fastjson import loads
 from tests.broker.rig import Rig, send_ext

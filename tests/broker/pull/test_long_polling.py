@@ -10,8 +10,8 @@ from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from rocketbroker.broker.pull import long_polling
-from rocketbroker.broker.pull.long_polling import HeldPull, LongPolling
-from rocketbroker.broker.services import CHECK_SECONDS, HELD_PULLS
+from rocketbroker.broker.pull.long_polling import CHECK_SECONDS, HeldPull, LongPolling
+from rocketbroker.broker.pull.room import HELD_PULLS
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival, IQueue

@@ -6,7 +6,8 @@ import errno
 from typing import Any
 
 from rocketbroker.broker.pull import long_polling, pull, pull_messages
-from rocketbroker.broker.services import CHECK_SECONDS, HELD_PULLS
+from rocketbroker.broker.pull.long_polling import CHECK_SECONDS
+from rocketbroker.broker.pull.room import HELD_PULLS
 from rocketbroker.store.interfaces import Arrival, IStore
 from rocketbroker.store.reads import FOUND, ReadResult
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.services import SLOW_GROUPS
+from rocketbroker.broker.pull.room import SLOW_GROUPS
 from tests.broker.rig import Rig, logged, pull_ext, send_ext
 
 BEHIND = 1000

@@ -10,9 +10,9 @@ from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.broker.metadata.queue_mappings import QueueMappings
 from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.registration.name_server_api import NameServerApi
-from rocketbroker.broker.registration.name_servers import NameServers
+from rocketbroker.broker.registration.name_servers import NAME_SERVERS, NameServers
 from rocketbroker.broker.registration.registration import Registration
-from rocketbroker.broker.services import NAME_SERVERS, Services
+from rocketbroker.broker.services import Services
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once

@@ -7,8 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.broker.metadata.message_request_mode import RequestMode
 from rocketbroker.broker.registration.masters import Master
+from rocketbroker.broker.replicas.metadata_sync import METADATA_SYNC
 from rocketbroker.broker.roles import Role
-from rocketbroker.broker.services import METADATA_SYNC
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingDetail
 from rocketbroker.wire.bodies.topics import DataVersion, TopicConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.services import LOOK_SECONDS
+from rocketbroker.broker.figures import LOOK_SECONDS
 from rocketbroker.broker.stats.keyed_stats import NAMES
 from rocketbroker.broker.stats.stats_items import KEYS_A_STEP
 from rocketbroker.records.names import SCHEDULE_CONSUMER, SCHEDULE_TOPIC

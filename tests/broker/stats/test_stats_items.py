@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.services import LOOK_SECONDS
+from rocketbroker.broker.figures import LOOK_SECONDS
 from rocketbroker.broker.stats.stats_items import (
     DAY,
     HOUR,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.services import DISPATCH_BEHIND, WATERMARKS
+from rocketbroker.broker.figures import DISPATCH_BEHIND, WATERMARKS
 from rocketbroker.broker.stats.watermarks import SLOW_MS
 from tests.broker.rig import Rig, logged, pull_ext, send_ext
 

@@ -10,8 +10,12 @@ from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.services import CLEANING, DISK_SECONDS, LOOK_AT_DISKS
-from rocketbroker.broker.storage.cleanup import Cleanup
+from rocketbroker.broker.storage.cleanup import (
+    CLEANING,
+    DISK_SECONDS,
+    LOOK_AT_DISKS,
+    Cleanup,
+)
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.blocks import BLOCK
 from rocketbroker.store.message_store import Store

@@ -7,10 +7,11 @@ from typing import Any
 
 from twisted.logger import capturedLogs, formatEvent
 
-from rocketbroker.broker.services import ALLOCATE_SECONDS, FINDINGS_SECONDS
 from rocketbroker.broker.storage.store_scheduler import (
+    ALLOCATE_SECONDS,
     CATCH_UP_SECONDS,
     DISPATCH_SECONDS,
+    FINDINGS_SECONDS,
     HASTE_SECONDS,
     INDEX_SECONDS,
     MAX_DISPATCHED,

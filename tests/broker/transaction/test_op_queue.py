@@ -6,7 +6,7 @@ import errno
 
 from twisted.logger import capturedLogs
 
-from rocketbroker.broker.services import MARKS_SECONDS
+from rocketbroker.broker.transaction.check_back import MARKS_SECONDS
 from rocketbroker.broker.transaction.op_queue import MAX_READ
 from tests.broker.transactions import ROUND, TransactionCase
 

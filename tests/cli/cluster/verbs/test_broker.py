@@ -6,7 +6,7 @@ from functools import partial
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.services import FINDINGS
+from rocketbroker.broker.storage.store_scheduler import FINDINGS
 from rocketbroker.cli.cluster.requests.brokers import (
     is_before_5,
     parse_properties,
