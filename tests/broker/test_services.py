@@ -186,9 +186,7 @@ class ServicesTests(WeekCase):
 
     def test_errors(self) -> None:
         """An error in any of them is counted, and it runs again at its next time."""
-        for service in vars(services).values():
-            if type(service) is not Service:
-                continue
+        for service in all_services():
             clock = Clock()
             begun = services_of(clock)
             begun.act_as(min(service.roles, key=list(Role).index))
