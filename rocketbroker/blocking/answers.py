@@ -1,10 +1,5 @@
 # -*- test-case-name: tests.blocking.test_client -*-
-"""Reading answers, and whether another try may help.
-
-The typed headers read as Java does: a number that is missing or is none becomes 0.
-From an answer that would be an offset, and a client that goes on at offset 0 because
-an answer was damaged reads everything again; so here it is an error.
-"""
+"""Whether another try may help; and fields of answers."""
 
 from __future__ import annotations
 
@@ -17,7 +12,9 @@ from rocketbroker.errors import (
     RequestTimeout,
     RocketbrokerError,
 )
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.answers import field, number
+
+__all__ = ["PASSING", "field", "may_pass", "number"]
 
 #: Failures of a connection, which another one may cure.
 PASSING: Final = (ConnectionLost, RequestTimeout, RemoteProtocolError)
@@ -28,31 +25,3 @@ def may_pass(problem: RocketbrokerError) -> bool:
     if isinstance(problem, BrokerError):
         return problem.retriable
     return isinstance(problem, PASSING)
-
-
-def field(answer: Command, name: str) -> str:
-    """One field of an answer.
-
-    @raise RemoteProtocolError: it is missing.
-    """
-    value = (answer.ext or {}).get(name)
-    if value is None:
-        raise RemoteProtocolError(f"an answer without {name}")
-    return value
-
-
-def number(answer: Command, name: str) -> int:
-    """One field of an answer that is a number of 64 bits.
-
-    @raise RemoteProtocolError: it is missing or no such number.
-    """
-    value = field(answer, name)
-    if len(value) <= 20:
-        try:
-            found = int(value)
-        except ValueError:
-            pass
-        else:
-            if -(1 << 63) <= found < 1 << 63:
-                return found
-    raise RemoteProtocolError(f"{name} of an answer is not a number: {value[:40]!r}")

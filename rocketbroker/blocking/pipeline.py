@@ -22,13 +22,7 @@ import attrs
 
 from rocketbroker.blocking.answers import PASSING
 from rocketbroker.blocking.messages import Message, SendResult
-from rocketbroker.blocking.producer import (
-    OpenBatch,
-    Producer,
-    SendRequest,
-    Sent,
-    may_help,
-)
+from rocketbroker.blocking.producer import Producer, Sent, may_help
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import (
     BrokerError,
@@ -37,6 +31,7 @@ from rocketbroker.errors import (
     SystemBusy,
     TopicNotExist,
 )
+from rocketbroker.routing.send_requests import OpenBatch, SendRequest
 
 #: Refusals that mean that a broker is about to start, to stop or too busy. Others are
 #: tried again as often as the settings say, whatever the patience.
@@ -120,7 +115,7 @@ class Pipeline:
         if batch is None:
             if not self._open:
                 self._oldest = self._machine.monotonic()
-            batch = self._open[key] = OpenBatch(self._producer)
+            batch = self._open[key] = OpenBatch(self._producer.requests)
         request = batch.take(message, self._limits.batch_bytes)
         if request is not None:
             self._send(_Outgoing(request, queue))

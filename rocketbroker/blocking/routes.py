@@ -9,7 +9,7 @@ See C{docs/facts/client.md} 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from rocketbroker.blocking.connections import Connections
 from rocketbroker.blocking.settings import Settings, name_server_list
@@ -24,111 +24,20 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
-from rocketbroker.routing.static_topics import leading_brokers
+from rocketbroker.routing.topic_view import MASTER, MessageQueue, TopicView
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.routes import ClusterInfo, TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
-#: Bits of a topic's permission.
-READ: Final = 4
-WRITE: Final = 2
-
-#: The broker id of a master.
-MASTER: Final = 0
+__all__ = ["MASTER", "MessageQueue", "NoBroker", "Routes"]
 
 #: How many queues a topic gets that the first send creates.
 NEW_TOPIC_QUEUES: Final = 4
 
 
-class MessageQueue(NamedTuple):
-    """One queue of a topic."""
-
-    topic: str
-    broker: str
-    queue_id: int
-
-    def __str__(self) -> str:
-        return f"queue {self.queue_id} of {self.topic} on {self.broker}"
-
-
 class NoBroker(TopicNotExist):
     """The name server knows the topic, but now no broker that could be asked."""
-
-
-def write_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues to send to, by broker and number; of a static topic its logical ones.
-
-    What is read is always a physical queue, whose offsets have no gaps.
-
-    @param topic: whose queues; another than the route's while it does not exist yet.
-    """
-    if route.order_topic_conf:
-        return _ordered_queues(topic, route.order_topic_conf)
-    if route.topic_queue_mapping_by_broker:
-        leaders = leading_brokers(route.topic_queue_mapping_by_broker)
-        return [MessageQueue(topic, name, number) for number, name in leaders.items()]
-    with_master = {
-        broker.broker_name
-        for broker in route.broker_datas
-        if MASTER in broker.broker_addrs
-    }
-    return [
-        MessageQueue(topic, queues.broker_name, number)
-        for queues in sorted(route.queue_datas, key=lambda one: one.broker_name)
-        if queues.perm & WRITE and queues.broker_name in with_master
-        for number in range(queues.write_queue_nums)
-    ]
-
-
-def _ordered_queues(topic: str, conf: str) -> list[MessageQueue]:
-    """The queues of C{b1:4;b2:4}, in that order."""
-    queues = []
-    for part in conf.split(";"):
-        broker, _, count = part.partition(":")
-        if broker and count.isdecimal() and len(count) < 6:
-            queues += [MessageQueue(topic, broker, n) for n in range(int(count))]
-    return queues
-
-
-def read_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues to read, by broker and number."""
-    return [
-        MessageQueue(topic, queues.broker_name, number)
-        for queues in sorted(route.queue_datas, key=lambda one: one.broker_name)
-        if queues.perm & READ
-        for number in range(queues.read_queue_nums)
-    ]
-
-
-@final
-class TopicView:
-    """A route, and what is asked of it again and again.
-
-    @ivar route: as the name server sent it.
-    @ivar write: the queues to send to.
-    @ivar read: the queues to read.
-    @ivar masters: the address of each master, by broker name.
-    @ivar any: the address of the lowest broker id, by broker name.
-    """
-
-    __slots__ = ("any", "expires", "masters", "read", "route", "write")
-
-    def __init__(self, topic: str, route: TopicRouteData, expires: float) -> None:
-        self.route = route
-        self.expires = expires
-        self.write = write_queues(topic, route)
-        self.read = read_queues(topic, route)
-        self.masters = {
-            broker.broker_name: broker.broker_addrs[MASTER]
-            for broker in route.broker_datas
-            if MASTER in broker.broker_addrs
-        }
-        self.any = {
-            broker.broker_name: broker.broker_addrs[min(broker.broker_addrs)]
-            for broker in route.broker_datas
-            if broker.broker_addrs
-        }
 
 
 @final

@@ -10,6 +10,7 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
   - L{batches}: several messages in one request, and
     several in one record.
   - L{properties}: names and values, as one string.
+  - L{outgoing}: a message to send.
   - L{sysflags}: the bits of the system flag.
   - L{compression}: bodies made small and large.
   - L{hosts}: an address and a port, as a record has them.

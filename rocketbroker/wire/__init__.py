@@ -19,6 +19,7 @@ A command's extension fields are a typed header, and its body is a value:
     (L{rocketbroker.wire.json_reader}) and written (L{rocketbroker.wire.json_writer}).
   - L{fields}: members of an object as typed values.
   - L{steps}: work over long bodies, in steps.
+  - L{answers}: fields of an answer that may not be missing.
 
 Between a master and its slaves there are no commands:
 

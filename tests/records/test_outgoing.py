@@ -7,10 +7,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.blocking.messages import Message, SendResult, check_topic
-from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import properties
+from rocketbroker.records.outgoing import Message, check_topic
 
 
 class MessageTests(SynchronousTestCase):
@@ -115,8 +114,3 @@ class MessageTests(SynchronousTestCase):
         self.assertEqual(again.properties, message.properties)
         self.assertEqual((again.topic, again.body, again.flag), ("T", b"x", 3))
         self.assertEqual(repr(again), "<message for T: 1 bytes>")
-
-    def test_result(self) -> None:
-        """The id of a result is that of its first message."""
-        result = SendResult(0, ("a", "b"), ("c", "d"), MessageQueue("T", "b", 0), 5)
-        self.assertEqual(result.message_id, "a")
