@@ -49,6 +49,10 @@ class ConnectionLost(RocketbrokerError):
     """The connection went away before the answer came."""
 
 
+class ClientClosed(RocketbrokerError):
+    """The client, or this part of it, was closed before."""
+
+
 class BrokerError(RocketbrokerError):
     """A response other than success.
 
@@ -114,6 +118,10 @@ class TopicNotExist(BrokerError):
 
     code = 17
     retriable = True
+
+
+class NoBroker(TopicNotExist):
+    """The name server knows the topic, but now no broker that could be asked."""
 
 
 class PullOffsetMoved(BrokerError):

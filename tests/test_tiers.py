@@ -130,7 +130,8 @@ TABLE: dict[str, set[str]] = {
     "nameserver": {"wire", "routing", "remoting", "config", "files", "auth"},
     "replication": {"records", "files", "wire", "store", "remoting", "config"},
     "controller": {"wire", "remoting", "config"},
-    "client": BELOW_BROKER - {"store", "replication"},
+    "client": {"records", "wire", "filtering", "allocation", "routing", "config"}
+    | {"files", "auth"},
     "broker": BELOW_BROKER,
     "workers": BELOW_BROKER | {"broker"},
     "sources": {"records", "wire", "routing", "blocking", "config", "files", "store"}
@@ -237,6 +238,10 @@ def circles(edges: dict[str, set[str]]) -> list[set[str]]:
     return found
 
 
+#: What of the client may know an event loop.
+RUNTIMES = "rocketbroker/client/runtimes"
+
+
 class TierTests(SynchronousTestCase):
     """The table above holds."""
 
@@ -327,6 +332,17 @@ class TierTests(SynchronousTestCase):
             if package in WITHOUT_TWISTED
             and path.parent != SERVER_VERBS
             and any(name.split(".")[0] == "twisted" for name in names)
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_clientKnowsNoEventLoop(self) -> None:
+        """The client's logic imports neither asyncio nor Twisted; its runtimes do."""
+        wrong = [
+            f"{path} imports {name}"
+            for package, path, names in modules()
+            if package == "client" and not str(path.parent).endswith(RUNTIMES)
+            for name in names
+            if name.split(".")[0] in ("asyncio", "twisted", "zope")
         ]
         self.assertEqual(wrong, [])
 

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from rocketbroker.blocking.machine import Machine, Stream, split_address
+from rocketbroker.blocking.machine import Machine, Stream
+from rocketbroker.config.addresses import split_address
 from rocketbroker.errors import ConnectionLost, RemoteProtocolError, RequestTimeout
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command, response_to

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol, final
 
 import attrs
 
-from rocketbroker.errors import ConfigurationError, ConnectionLost
+from rocketbroker.errors import ConnectionLost
 
 #: Events, as C{select.poll} has them where it is there.
 POLLIN: Final[int] = getattr(select, "POLLIN", 0x01)
@@ -87,17 +87,6 @@ class Machine(Protocol):
 
     def identity(self) -> Identity:
         """The identity of this process; asked for once by each producer."""
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of C{host:port}, split at the last colon.
-
-    @raise ConfigurationError: it is not of that form.
-    """
-    host, colon, port = address.strip().rpartition(":")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigurationError(f"{address!r} is not an address of the form host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def reason(problem: OSError | UnicodeError) -> str:

@@ -16,6 +16,7 @@ from rocketbroker.blocking.settings import Settings, name_server_list
 from rocketbroker.errors import (
     ConfigurationError,
     ConnectionLost,
+    NoBroker,
     NoPermission,
     RemoteProtocolError,
     RequestTimeout,
@@ -34,10 +35,6 @@ __all__ = ["MASTER", "MessageQueue", "NoBroker", "Routes"]
 
 #: How many queues a topic gets that the first send creates.
 NEW_TOPIC_QUEUES: Final = 4
-
-
-class NoBroker(TopicNotExist):
-    """The name server knows the topic, but now no broker that could be asked."""
 
 
 @final

@@ -7,7 +7,8 @@ from typing import Final
 
 import attrs
 
-from rocketbroker.blocking.machine import Machine, ThisMachine, split_address
+from rocketbroker.blocking.machine import Machine, ThisMachine
+from rocketbroker.config.addresses import split_address
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.wire.frames import MAX_BYTES
 

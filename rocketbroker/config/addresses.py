@@ -96,6 +96,17 @@ def addresses(text: str | None, source: str, key: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of C{host:port}, split at the last colon.
+
+    @raise ConfigurationError: it is not of that form.
+    """
+    host, colon, port = address.strip().rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ConfigurationError(f"{address!r} is not an address of the form host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
 def advertised_address(
     bind_address: str, route: str, others: Sequence[str]
 ) -> tuple[str, str]:

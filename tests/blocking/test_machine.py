@@ -13,9 +13,8 @@ from rocketbroker.blocking.machine import (
     TcpStream,
     ThisMachine,
     reason,
-    split_address,
 )
-from rocketbroker.errors import ConfigurationError, ConnectionLost
+from rocketbroker.errors import ConnectionLost
 from rocketbroker.testing.contracts.streams import ANSWER, REQUEST, StreamContract
 from rocketbroker.testing.scripted import ScriptedMachine, answer
 
@@ -107,17 +106,6 @@ class MachineTests(SynchronousTestCase):
             (OSError("odd"), "odd"),
         ):
             self.assertEqual(reason(problem), text)
-
-    def test_addresses(self) -> None:
-        """Host and port are split at the last colon."""
-        self.assertEqual(split_address(" a:1 "), ("a", 1))
-        self.assertEqual(split_address("[::1]:9876"), ("::1", 9876))
-        self.assertEqual(split_address("::1:9876"), ("::1", 9876))
-
-    def test_noAddresses(self) -> None:
-        """Anything else is refused."""
-        for text in ("", "a", "a:", ":1", "a:b", "a:0", "a:65536", "a:-1"):
-            self.assertRaises(ConfigurationError, split_address, text)
 
     def test_identity(self) -> None:
         """An address, this process, and a number that differs from time to time."""

@@ -11,6 +11,7 @@ from rocketbroker.config.addresses import (
     check_host,
     check_interface,
     is_among,
+    split_address,
 )
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NamesrvSettings
@@ -162,3 +163,18 @@ class NetworksTests(SynchronousTestCase):
                 )
                 self.assertIn(entry, str(error).partition(" and ")[2])
                 self.assertTrue(str(error).endswith("."))
+
+
+class SplitTests(SynchronousTestCase):
+    """Host and port of an address."""
+
+    def test_addresses(self) -> None:
+        """Host and port are split at the last colon."""
+        self.assertEqual(split_address(" a:1 "), ("a", 1))
+        self.assertEqual(split_address("[::1]:9876"), ("::1", 9876))
+        self.assertEqual(split_address("::1:9876"), ("::1", 9876))
+
+    def test_noAddresses(self) -> None:
+        """Anything else is refused."""
+        for text in ("", "a", "a:", ":1", "a:b", "a:0", "a:65536", "a:-1"):
+            self.assertRaises(ConfigurationError, split_address, text)

@@ -1,0 +1,210 @@
+# -*- test-case-name: tests.client.test_settings -*-
+"""The settings of a client, its producers and its consumers.
+
+Names that Java's clients have, too, are told in C{docs/facts/client.md} 1, 4.1 and 19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from rocketbroker.config.addresses import split_address
+from rocketbroker.errors import ConfigurationError
+from rocketbroker.records import compression, names
+from rocketbroker.records.outgoing import MAX_BODY_BYTES
+from rocketbroker.wire.frames import MAX_BYTES
+
+#: Names name servers where the program names none.
+NAME_SERVERS_VARIABLE: Final = "ROCKETMQ_NAMESRV"
+
+#: Where a name server is if nobody says anything.
+DEFAULT_NAME_SERVER: Final = "127.0.0.1:9876"
+
+#: Names of L{compression}'s kinds.
+COMPRESSIONS: Final = {
+    "zlib": compression.ZLIB,
+    "lz4": compression.LZ4,
+    "zstd": compression.ZSTD,
+}
+
+
+def name_servers(
+    given: str | Iterable[str] | None, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The addresses of name servers.
+
+    @param given: C{host:port}, several with semicolons or commas between, or a list of
+        them; C{http://} before one is passed over, as Java's clients do. None: as the
+        environment says, or the usual address of this machine.
+    @raise ConfigurationError: there is none, or one is not an address.
+    """
+    if given is None:
+        given = environment.get(NAME_SERVERS_VARIABLE) or DEFAULT_NAME_SERVER
+    parts = [given] if isinstance(given, str) else list(given)
+    found: list[str] = []
+    for part in parts:
+        if not isinstance(part, str):
+            raise ConfigurationError(f"{part!r} is no address; give 'host:port'")
+        for text in part.replace(",", ";").split(";"):
+            address = text.strip().removeprefix("http://").rstrip("/")
+            if address:
+                split_address(address)
+                found.append(address)
+    if not found:
+        raise ConfigurationError("no name server is given; give 'host:port'")
+    return tuple(dict.fromkeys(found))
+
+
+def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise ConfigurationError(
+            f"{attribute.name} has to be a number above 0, not {value!r}"
+        )
+
+
+def _count(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigurationError(
+            f"{attribute.name} has to be a whole number, 0 or more, not {value!r}"
+        )
+
+
+def _group(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    problem = f"{value!r} is no text"
+    if isinstance(value, str):
+        problem = names.group_problem(value) or ("" if value else "it is empty")
+    if problem:
+        raise ConfigurationError(f"the name of a group cannot be used: {problem}")
+
+
+@attrs.frozen(kw_only=True)
+class ClientSettings:
+    """The settings of a client.
+
+    @ivar name_servers: see L{name_servers}.
+    @ivar seconds: how long a request may take.
+    @ivar patience: for how long a send or a start rides over servers that are away.
+    @ivar route_seconds: how often routes are asked for again.
+    @ivar heartbeat_seconds: how often brokers hear that we are there.
+    @ivar instance_name: the second part of the client id; made up unless given.
+    @ivar unit_name: the third part.
+    @ivar max_frame_bytes: the longest frame that is sent or taken.
+    """
+
+    name_servers: tuple[str, ...] = (DEFAULT_NAME_SERVER,)
+    seconds: float = attrs.field(default=3.0, validator=_positive)
+    patience: float = attrs.field(default=120.0, validator=_positive)
+    route_seconds: float = attrs.field(default=30.0, validator=_positive)
+    heartbeat_seconds: float = attrs.field(default=30.0, validator=_positive)
+    instance_name: str | None = None
+    unit_name: str | None = None
+    max_frame_bytes: int = attrs.field(default=MAX_BYTES, validator=_positive)
+
+
+@attrs.frozen(kw_only=True)
+class ProducerSettings:
+    """The settings of a producer.
+
+    @ivar group: in whose name it sends; transactions are checked by group.
+    @ivar attempts: how often a send is tried that a broker refuses for now.
+    @ivar compress_over: bodies of this many bytes are compressed.
+    @ivar compress: how: C{"zlib"}, C{"lz4"} or C{"zstd"}.
+    @ivar max_body_bytes: longer bodies are refused.
+    @ivar batch_bytes: how many bytes of messages one batch has at most.
+    @ivar avoid_slow: brokers that were slow or failed are avoided for a while
+        (sendLatencyEnable).
+    @ivar retry_unsafe: try another broker when a message is stored, but not as safely
+        as the broker is set up to (retryAnotherBrokerWhenNotStoreOK).
+    """
+
+    group: str = attrs.field(default=names.INNER_PRODUCER, validator=_group)
+    attempts: int = attrs.field(default=3, validator=_positive)
+    compress_over: int = attrs.field(default=4096, validator=_count)
+    compress: str = attrs.field(
+        default="zlib", validator=attrs.validators.in_(COMPRESSIONS)
+    )
+    compress_level: int = attrs.field(
+        default=compression.DEFAULT_LEVEL, validator=_count
+    )
+    max_body_bytes: int = attrs.field(default=MAX_BODY_BYTES, validator=_positive)
+    batch_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
+    avoid_slow: bool = False
+    retry_unsafe: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class ConsumerSettings:
+    """The settings of a consumer.
+
+    @ivar group: whose member it is.
+    @ivar ordered: one message of a queue at a time, the next after it is acknowledged;
+        queues are locked at the broker.
+    @ivar broadcast: every member gets every message; offsets are kept in a file.
+    @ivar start: where a group without offsets begins: C{"latest"}, C{"earliest"}, or
+        seconds since 1970.
+    @ivar strategy: how the members share the queues: a name of
+        L{rocketbroker.allocation}.
+    @ivar prefetch: how many messages of a queue wait for the user at most.
+    @ivar prefetch_bytes: how many bytes of them.
+    @ivar max_unacknowledged: how many messages of a queue may be unacknowledged.
+    @ivar max_span: how far the first and the last of them may be apart.
+    @ivar consume_timeout: seconds after which a message that was given out and is not
+        acknowledged is sent back.
+    @ivar max_attempts: how often a message is sent back before it is a dead letter;
+        None for the usual 16, and without end if ordered.
+    @ivar pull_batch: how many messages one request asks for.
+    @ivar pull_bytes: how many bytes.
+    @ivar hold_seconds: how long a broker may wait for a message.
+    @ivar commit_seconds: how often offsets are committed.
+    @ivar rebalance_seconds: how often the queues are shared out anew.
+    @ivar suspend_seconds: how long an ordered queue rests after C{retry()}.
+    @ivar offset_folder: where the offsets of broadcasting consumers are kept; None for
+        Java's place in the home directory.
+    """
+
+    group: str = attrs.field(validator=_group)
+    ordered: bool = False
+    broadcast: bool = False
+    start: str | float = "latest"
+    strategy: str = "AVG"
+    prefetch: int = attrs.field(default=32, validator=_positive)
+    prefetch_bytes: int = attrs.field(default=4 << 20, validator=_positive)
+    max_unacknowledged: int = attrs.field(default=1000, validator=_positive)
+    max_span: int = attrs.field(default=2000, validator=_positive)
+    consume_timeout: float = attrs.field(default=900.0, validator=_positive)
+    max_attempts: int | None = None
+    pull_batch: int = attrs.field(default=32, validator=_positive)
+    pull_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
+    hold_seconds: float = attrs.field(default=15.0, validator=_positive)
+    commit_seconds: float = attrs.field(default=5.0, validator=_positive)
+    rebalance_seconds: float = attrs.field(default=20.0, validator=_positive)
+    suspend_seconds: float = attrs.field(default=1.0, validator=_positive)
+    offset_folder: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        @raise ConfigurationError: the settings contradict one another.
+        """
+        if self.start not in ("latest", "earliest") and not (
+            isinstance(self.start, int | float) and self.start >= 0
+        ):
+            raise ConfigurationError(
+                "a consumer starts at 'latest', 'earliest' or a time, "
+                f"not at {self.start!r}"
+            )
+        if self.ordered and self.broadcast:
+            raise ConfigurationError(
+                "a consumer is ordered or broadcasting, not both: who gets every "
+                "message shares no queues"
+            )
+
+    @property
+    def attempts_allowed(self) -> int:
+        """How often a message may be sent back, as requests carry it."""
+        if self.max_attempts is not None:
+            return self.max_attempts
+        return 2**31 - 1 if self.ordered else 16

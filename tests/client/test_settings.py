@@ -1,0 +1,84 @@
+"""Settings of clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.client.settings import (
+    ClientSettings,
+    ConsumerSettings,
+    ProducerSettings,
+    name_servers,
+)
+from rocketbroker.errors import ConfigurationError
+
+
+class NameServerTests(SynchronousTestCase):
+    """Where name servers are."""
+
+    def test_givenAddressesAreTaken(self) -> None:
+        """One, several, a list; with C{http://} before them, as Java's."""
+        self.assertEqual(name_servers("a:1", {}), ("a:1",))
+        self.assertEqual(name_servers(" a:1; b:2,", {}), ("a:1", "b:2"))
+        self.assertEqual(name_servers(["a:1", "b:2;a:1"], {}), ("a:1", "b:2"))
+        self.assertEqual(name_servers("http://a:1/", {}), ("a:1",))
+
+    def test_environmentIsAskedNext(self) -> None:
+        """Without an address: the variable, and without that this machine."""
+        self.assertEqual(name_servers(None, {"ROCKETMQ_NAMESRV": "a:1"}), ("a:1",))
+        self.assertEqual(name_servers(None, {"ROCKETMQ_NAMESRV": ""})[0][-5:], ":9876")
+        self.assertEqual(name_servers("b:2", {"ROCKETMQ_NAMESRV": "a:1"}), ("b:2",))
+
+    def test_anythingElseIsOneSentence(self) -> None:
+        """What cannot be an address is refused before anything is opened."""
+        wrong: list[Any] = ["", [], "a", "a:x", [5], ";"]
+        for given in wrong:
+            self.assertRaises(ConfigurationError, name_servers, given, {})
+
+
+class ValueTests(SynchronousTestCase):
+    """Values that cannot work are refused."""
+
+    def test_numbersHaveToBePositive(self) -> None:
+        """Zero seconds and minus one message are mistakes."""
+        wrong: list[tuple[Any, dict[str, Any]]] = [
+            (ClientSettings, {"seconds": 0}),
+            (ClientSettings, {"patience": "2"}),
+            (ProducerSettings, {"attempts": -1}),
+            (ProducerSettings, {"compress_over": -1}),
+            (ConsumerSettings, {"group": "g", "prefetch": True}),
+        ]
+        for kind, values in wrong:
+            with self.assertRaises(ConfigurationError):
+                kind(**values)
+
+    def test_groupNeedsAName(self) -> None:
+        """Of letters that brokers take."""
+        wrong: list[Any] = ["", "a b", None, 5, "x" * 256]
+        for group in wrong:
+            with self.assertRaises(ConfigurationError):
+                ConsumerSettings(group=group)
+
+    def test_startIsATimeOrAWord(self) -> None:
+        """Anything else is refused, and so is order without sharing."""
+        ConsumerSettings(group="g", start=1_700_000_000.5)
+        wrong: list[dict[str, Any]] = [
+            {"start": "first"},
+            {"start": -1},
+            {"start": None},
+            {"ordered": True, "broadcast": True},
+        ]
+        for values in wrong:
+            with self.assertRaises(ConfigurationError):
+                ConsumerSettings(group="g", **values)
+
+    def test_attemptsDependOnOrder(self) -> None:
+        """16 as in Java, and without end where order has to be kept."""
+        self.assertEqual(ConsumerSettings(group="g").attempts_allowed, 16)
+        ordered = ConsumerSettings(group="g", ordered=True)
+        self.assertEqual(ordered.attempts_allowed, 2**31 - 1)
+        self.assertEqual(
+            ConsumerSettings(group="g", max_attempts=3).attempts_allowed, 3
+        )
