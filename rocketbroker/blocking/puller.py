@@ -29,9 +29,9 @@ from rocketbroker.errors import (
     RocketbrokerError,
     error_of_response,
 )
-from rocketbroker.records import batches, compression, names, record, sysflags
+from rocketbroker.records import names, record, sysflags
+from rocketbroker.records.batches import messages as messages
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
@@ -129,25 +129,6 @@ class _Piece:
         if self.pending is not None:
             self.pending.forget()
             self.pending = None
-
-
-def messages(
-    data: bytes,
-    decompress: bool = True,
-    most: int = compression.MAX_PLAIN_BYTES,
-) -> Iterator[StoredMessage]:
-    """The messages of what was pulled: inner batches apart, bodies made large.
-
-    @param decompress: otherwise bodies stay as they are stored.
-    @param most: how large a body may become.
-    @raise Malformed: something in there is no message.
-    """
-    for message in record.decode_all(data):
-        if message.sys_flag & (sysflags.INNER_BATCH | sysflags.COMPRESSED):
-            for part in batches.unwrap(message):
-                yield part.decompressed(most) if decompress else part
-        else:
-            yield message
 
 
 @final

@@ -126,3 +126,10 @@ class Runtime(Protocol):
 
         @raise ConnectionLost: it could not be done in that time.
         """
+
+    def watch_termination(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call when the process is asked to end, if that is ours to watch: in the main
+        thread, and where nobody does it yet.
+
+        @return: watches no more.
+        """

@@ -80,6 +80,13 @@ def _group(instance: object, attribute: attrs.Attribute[Any], value: Any) -> Non
         raise ConfigurationError(f"the name of a group cannot be used: {problem}")
 
 
+def _compression(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value not in COMPRESSIONS:
+        raise ConfigurationError(
+            f"compress is one of {', '.join(COMPRESSIONS)}, not {value!r}"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class ClientSettings:
     """The settings of a client.
@@ -123,9 +130,7 @@ class ProducerSettings:
     group: str = attrs.field(default=names.INNER_PRODUCER, validator=_group)
     attempts: int = attrs.field(default=3, validator=_positive)
     compress_over: int = attrs.field(default=4096, validator=_count)
-    compress: str = attrs.field(
-        default="zlib", validator=attrs.validators.in_(COMPRESSIONS)
-    )
+    compress: str = attrs.field(default="zlib", validator=_compression)
     compress_level: int = attrs.field(
         default=compression.DEFAULT_LEVEL, validator=_count
     )

@@ -23,12 +23,12 @@ C{docs/facts/store.md} 4.4 and 4.5; C{docs/facts/client.md} 9 and 10.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from rocketbroker.records import properties, sysflags
+from rocketbroker.records import compression, properties, sysflags
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.record import StoredMessage, body_crc
+from rocketbroker.records.record import StoredMessage, body_crc, decode_all
 
 _HEAD: Final = struct.Struct(
     ">"
@@ -137,3 +137,22 @@ def unwrap(message: StoredMessage) -> list[StoredMessage]:
         )
         for number, part in enumerate(decode(message.plain_body()))
     ]
+
+
+def messages(
+    data: bytes,
+    decompress: bool = True,
+    most: int = compression.MAX_PLAIN_BYTES,
+) -> Iterator[StoredMessage]:
+    """The messages of what was pulled: inner batches apart, bodies made large.
+
+    @param decompress: otherwise bodies stay as they are stored.
+    @param most: how large a body may become.
+    @raise Malformed: something in there is no message.
+    """
+    for message in decode_all(data):
+        if message.sys_flag & (sysflags.INNER_BATCH | sysflags.COMPRESSED):
+            for part in unwrap(message):
+                yield part.decompressed(most) if decompress else part
+        else:
+            yield message

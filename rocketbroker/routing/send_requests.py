@@ -17,6 +17,8 @@ from rocketbroker.records import batches, compression, names, sysflags
 from rocketbroker.records.outgoing import MAX_BODY_BYTES, Message, check_topic
 from rocketbroker.records.properties import (
     DELAY,
+    MAX_RECONSUME_TIMES,
+    RECONSUME_TIME,
     TIMER_DELAY_MS,
     TIMER_DELIVER_MS,
 )
@@ -149,6 +151,9 @@ class SendRequests:
             sys_flag = sysflags.with_compression(0, self._kind)
         text = message.property_bytes(key).decode("utf-8")
         ext = self._ext(message.topic, sys_flag, message.flag, text)
+        if names.is_retry_topic(message.topic):
+            ext["j"] = message.properties.get(RECONSUME_TIME, "0")
+            ext["l"] = message.properties.get(MAX_RECONSUME_TIMES, "16")
         return SendRequest(
             message.topic, RequestCode.SEND_MESSAGE_V2, ext, body, (key,)
         )

@@ -5,6 +5,8 @@ The modules:
 
   - L{network}: servers and clients without ports and time; L{connections}: a connection
     that keeps what is sent; L{scripted}: servers for the blocking client.
+  - L{runtime}: clock and network of clients; L{puppet_cluster}: name server and brokers
+    in it.
   - L{files}: a disk in memory, of which L{node} is one file, and L{spoiled} what cannot
     be read; L{users}: which processes use files; L{processes}: which there are.
   - L{threads}: work of threads, done when a test says so.

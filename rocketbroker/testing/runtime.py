@@ -110,9 +110,9 @@ class MemoryTask:
         """See L{rocketbroker.client.runtime.Task}."""
         if self._ended:
             return
-        if self._awaited is None:
+        if self._awaited is None or self._awaited.done():
             self._cancelling = True
-        elif not self._awaited.done():
+        else:
             self._awaited.set_exception(Cancelled())
 
     def _step(self) -> None:
@@ -163,6 +163,7 @@ class PuppetLink:
     @ivar address: the server's.
     @ivar is_open: whether neither side has closed it.
     @ivar requests: what the client has sent over it.
+    @ivar at_end: called once it is closed, by whomever.
     """
 
     def __init__(
@@ -175,6 +176,7 @@ class PuppetLink:
         self.address = address
         self.is_open = True
         self.requests: list[Command] = []
+        self.at_end: list[Callable[[], None]] = []
 
     def write(self, data: bytes) -> None:
         """See L{Link}."""
@@ -211,6 +213,8 @@ class PuppetLink:
             self.is_open = False
             self._runtime.links.remove(self)
             self._runtime.call_later(0, self._events.lost, why)
+            for callback in self.at_end:
+                self._runtime.call_later(0, callback)
 
     def _deliver(self, data: bytes) -> None:
         if self.is_open:
@@ -295,6 +299,7 @@ class MemoryRuntime:
         self._soon: deque[MemoryTimer] = deque()
         self._count = count()
         self._process_id = process_id
+        self._terminations: list[Callable[[], None]] = []
         self.servers: dict[str, PuppetServer] = {}
         self.silent: set[str] = set()
         self.max_bytes: int | None = None
@@ -361,7 +366,17 @@ class MemoryRuntime:
         self.links.append(link)
         return cast(Link, link)
 
+    def watch_termination(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """See L{rocketbroker.client.runtime.Runtime}; C{terminate} calls it."""
+        self._terminations.append(callback)
+        return lambda: self._terminations.remove(callback)
+
     # For tests.
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        for callback in [*self._terminations]:
+            callback()
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Outcome[T]:
         """Run a coroutine beside all others."""

@@ -1,1 +1,6 @@
 """Tests of rocketbroker.client."""
+
+import logging
+
+# What is logged in tests is asserted where it matters, and printed nowhere.
+logging.getLogger("rocketbroker.client").addHandler(logging.NullHandler())

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
+import threading
 import time
 
 from rocketbroker.client.runtime import Identity
@@ -30,6 +32,16 @@ def identity() -> Identity:
             address = probe.getsockname()[0]
     token = int.from_bytes(os.urandom(4), "big")
     return Identity(socket.inet_aton(address), os.getpid(), token)
+
+
+def may_watch_termination() -> bool:
+    """Whether SIGTERM is ours to watch: in the main thread, if nobody does yet."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def nothing() -> None:
+    """Watch no more what was never watched."""
 
 
 def reason(problem: OSError | UnicodeError) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import time
 from collections.abc import Callable, Coroutine
@@ -80,6 +81,21 @@ class AsyncioRuntime:
                 f"cannot connect to {host}:{port}: {words}"
             ) from problem
         return link
+
+    def watch_termination(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """See L{rocketbroker.client.runtime.Runtime}."""
+        loop = self._loop
+        if not machine.may_watch_termination():
+            return machine.nothing
+        try:
+            loop.add_signal_handler(signal.SIGTERM, callback)
+        except NotImplementedError:  # Windows
+            return machine.nothing
+
+        def watch_no_more() -> None:
+            loop.remove_signal_handler(signal.SIGTERM)
+
+        return watch_no_more
 
 
 @final

@@ -1,0 +1,391 @@
+# -*- test-case-name: tests.client.test_consumer -*-
+"""One member of a group: its queues, and what becomes of their messages.
+
+What brokers and the other members see of it is what they see of Java's push consumer:
+heartbeats, rebalance, pulls that wait, messages sent back, offsets, and the farewell.
+
+Who runs when:
+
+  - the rebalance: every 20 s, when the broker says that members have changed, and
+    sooner again when a round could not do all it wanted;
+  - a loop for each queue (L{rocketbroker.client.pull_loop});
+  - the commit of offsets, every 5 s, when a queue is lost and at the end;
+  - the look for messages that nobody has acknowledged for too long.
+
+A queue that is lost is dropped at once, with all that waits; what is given out goes on
+with its reader, but what becomes of it counts for nothing: the new owner gets it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final, final
+
+from rocketbroker.client.inbox import Inbox, Taken
+from rocketbroker.client.instance import Instance
+from rocketbroker.client.offsets import BrokerOffsets, OffsetStore, start_offset
+from rocketbroker.client.process_queue import ProcessQueue
+from rocketbroker.client.producer import Producer
+from rocketbroker.client.pull_loop import PullLoop
+from rocketbroker.client.rebalance import Rebalance
+from rocketbroker.client.received import ReceivedMessage, topic_of
+from rocketbroker.client.settings import ConsumerSettings, ProducerSettings
+from rocketbroker.client.subscription import Subscription
+from rocketbroker.client.waits import Signal, Tasks, together
+from rocketbroker.errors import ClientClosed, RocketbrokerError, TopicNotExist
+from rocketbroker.records import names, properties
+from rocketbroker.records.outgoing import Message
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.routing.topic_view import MessageQueue
+from rocketbroker.wire.bodies.heartbeats import ConsumerData
+
+#: Seconds between two rounds of rebalance: at least, and after one that could not do
+#: all that it wanted.
+LEAST_BETWEEN_ROUNDS: Final = 1.0
+
+#: The level of a message that was given out too long ago.
+TIMED_OUT_LEVEL: Final = 3
+
+#: Seconds until a message that could not be sent back is given out again here.
+LOCAL_RETRY_SECONDS: Final = 5.0
+
+#: How often messages that were given out too long ago are looked for.
+OVERDUE_SECONDS: Final = 60.0
+
+_log: Final = logging.getLogger("rocketbroker.client")
+
+
+@final
+class Consumer:
+    """One member of a group.
+
+    @ivar settings: its settings.
+    @ivar queues: those that are its own now.
+    @ivar received: how many messages have been given out.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        settings: ConsumerSettings,
+        subscriptions: Sequence[Subscription],
+        offsets: OffsetStore | None = None,
+    ) -> None:
+        """
+        @param instance: belongs to this consumer alone, which closes it.
+        @param subscriptions: what it wants, one for each topic.
+        @param offsets: where they are kept, unless at the brokers.
+        @raise ConfigurationError: the settings cannot be used.
+        """
+        runtime = instance.runtime
+        self.settings = settings
+        self._instance = instance
+        self._offsets = offsets or BrokerOffsets(
+            runtime, instance.requests, instance.outages, settings.group
+        )
+        self._subscriptions = {one.topic: one for one in subscriptions}
+        if not settings.broadcast:
+            retries = names.retry_topic(settings.group)
+            self._subscriptions[retries] = Subscription(retries)
+        now = runtime.wall_ms()
+        self._versions = dict.fromkeys(self._subscriptions, now)
+        self._rebalance = Rebalance(instance, settings)
+        self._inbox = Inbox(runtime, settings.ordered)
+        self._tasks = Tasks(runtime)
+        self._loops: dict[MessageQueue, Tasks] = {}
+        self._wanted = False
+        self._woken = Signal(runtime)
+        self._retries = Producer(instance, ProducerSettings())
+        self._closing = False
+        self.queues: dict[MessageQueue, ProcessQueue] = {}
+        self.received = 0
+
+    # Life.
+
+    async def start(self, wait_for_topic: bool = True) -> None:
+        """Join the group, and begin to read.
+
+        @param wait_for_topic: go on without a topic that does not exist yet.
+        @raise TopicNotExist: it does not exist.
+        @raise ConfigurationError: a name server is none.
+        """
+        instance = self._instance
+        group = self.settings.group
+        for topic in self._subscriptions:
+            try:
+                await instance.routes.view(topic)
+            except TopicNotExist:
+                if not wait_for_topic and not names.is_retry_topic(topic):
+                    raise
+            except RocketbrokerError as problem:
+                instance.outages.failed("the name server", problem)
+        instance.membership.add_consumer(group, self._data)
+        instance.watch_members(group, self.wake)
+        instance.start()
+        await instance.membership.beat()
+        balanced = await self._round()
+        self._tasks.spawn(self._rebalancing(balanced))
+        self._tasks.spawn(self._committing())
+        self._tasks.spawn(self._looking_for_overdue())
+
+    async def stop_reading(self) -> None:
+        """Give out nothing more, and pull nothing more.
+
+        What is given out may still be acknowledged or sent back, until L{close}.
+        """
+        self._inbox.close()
+        loops = [loop.end() for loop in self._loops.values()]
+        await together(self._instance.runtime, loops)
+
+    async def close(self) -> None:
+        """Leave the group: the other members have the queues at once. Idempotent.
+
+        What was given out and is not acknowledged goes to them, too.
+        """
+        if self._closing:
+            return
+        self._closing = True
+        self._inbox.close()
+        await self._tasks.end()
+        await together(
+            self._instance.runtime, [loop.end() for loop in self._loops.values()]
+        )
+        await self._commit([*self.queues.values()], wait=True)
+        for queue in self.queues.values():
+            queue.drop()
+        await self._instance.membership.leave(consumer=self.settings.group)
+        await self._instance.close()
+
+    def _data(self) -> ConsumerData:
+        """What heartbeats say of it."""
+        start = self.settings.start
+        where = {
+            "latest": "CONSUME_FROM_LAST_OFFSET",
+            "earliest": "CONSUME_FROM_FIRST_OFFSET",
+        }
+        return ConsumerData(
+            group_name=self.settings.group,
+            message_model="BROADCASTING" if self.settings.broadcast else "CLUSTERING",
+            consume_from_where=where.get(str(start), "CONSUME_FROM_TIMESTAMP"),
+            subscription_data_set=[
+                one.data(self._versions[topic])
+                for topic, one in self._subscriptions.items()
+            ],
+        )
+
+    # Messages.
+
+    async def next(self, seconds: float | None = None) -> ReceivedMessage | None:
+        """The next message.
+
+        @param seconds: how long to wait for one; None: until there is one.
+        @return: None if none came in time.
+        @raise ClientClosed: the consumer is closed.
+        """
+        taken = await self._inbox.next(seconds)
+        if taken is None:
+            return None
+        self.received += 1
+        return ReceivedMessage(self, taken)
+
+    def acknowledge(self, taken: Taken) -> None:
+        """See L{ReceivedMessage.ack}."""
+        self._check_open()
+        if taken.queue.settle(taken.message):
+            self._inbox.offer(taken.queue)
+
+    async def send_back(self, taken: Taken, delay_level: int) -> None:
+        """See L{ReceivedMessage.retry}."""
+        self._check_open()
+        queue, message = taken
+        if not queue.is_given(message):
+            return
+        if self.settings.broadcast:
+            # As in Java: nobody else would get it.
+            self.acknowledge(taken)
+            return
+        if await self._send_back(queue.queue, message, delay_level):
+            if queue.settle(message):
+                self._inbox.offer(queue)
+        else:
+            self._tasks.spawn(self._give_again(taken, LOCAL_RETRY_SECONDS))
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise ClientClosed(
+                "the consumer was closed before; the message is given to the group "
+                "again"
+            )
+
+    async def _give_again(self, taken: Taken, seconds: float) -> None:
+        await self._instance.runtime.sleep(seconds)
+        if taken.queue.is_given(taken.message):
+            taken.queue.give_back(taken.message)
+            self._inbox.offer(taken.queue)
+
+    async def _send_back(
+        self, queue: MessageQueue, message: StoredMessage, delay_level: int
+    ) -> bool:
+        """Have the broker keep a message for the group; whether one did."""
+        settings = self.settings
+        try:
+            await self._instance.requests.send_back(
+                queue,
+                settings.group,
+                message,
+                topic_of(message),
+                delay_level,
+                settings.attempts_allowed,
+            )
+        except RocketbrokerError as problem:
+            _log.warning("%s cannot be sent back to its broker: %s", message, problem)
+        else:
+            return True
+        try:
+            retry = retry_message(settings, message)
+            await self._retries.send(retry, timeout=self._instance.settings.seconds)
+        except RocketbrokerError as problem:
+            _log.warning("%s cannot be sent back at all: %s", message, problem)
+            return False
+        return True
+
+    # Rebalance.
+
+    def wake(self) -> None:
+        """The members may have changed: share the queues out anew."""
+        self._wanted = True
+        self._woken.fire()
+
+    async def _rebalancing(self, balanced: bool) -> None:
+        runtime = self._instance.runtime
+        while True:
+            await runtime.sleep(LEAST_BETWEEN_ROUNDS)
+            if balanced and not self._wanted:
+                left = self.settings.rebalance_seconds - LEAST_BETWEEN_ROUNDS
+                await self._woken.wait(left)
+            balanced = await self._round()
+
+    async def _round(self) -> bool:
+        """Take and give queues; whether all are as they should be."""
+        self._wanted = False
+        balanced = True
+        changed = []
+        for topic in self._subscriptions:
+            assigned = await self._rebalance.assigned(topic)
+            if assigned is None:
+                balanced = balanced and names.is_retry_topic(topic)
+                continue
+            if await self._apply(topic, assigned):
+                changed.append(topic)
+            mine = {queue for queue in self.queues if queue.topic == topic}
+            balanced = balanced and mine == set(assigned)
+        if changed:
+            now = self._instance.runtime.wall_ms()
+            self._versions.update(dict.fromkeys(changed, now))
+            await self._instance.membership.beat()
+        return balanced
+
+    async def _apply(self, topic: str, assigned: Sequence[MessageQueue]) -> bool:
+        """Make these the queues of a topic, as far as that can be; whether any went or
+        came."""
+        mine = {queue for queue in self.queues if queue.topic == topic}
+        lost = mine.difference(assigned)
+        if lost:
+            await self._give_up(lost)
+        new = [queue for queue in assigned if queue not in mine]
+        before = len(self.queues)
+        await together(self._instance.runtime, [self._take_over(one) for one in new])
+        return bool(lost) or len(self.queues) > before
+
+    async def _give_up(self, lost: set[MessageQueue]) -> None:
+        dropped = [self.queues.pop(queue) for queue in lost]
+        for queue in dropped:
+            queue.drop()
+        loops = [self._loops.pop(queue) for queue in lost]
+        await together(self._instance.runtime, [loop.end() for loop in loops])
+        await self._commit(dropped, wait=False)
+
+    async def _take_over(self, queue: MessageQueue) -> None:
+        instance = self._instance
+        try:
+            start = await start_offset(
+                instance.requests, self._offsets, queue, self.settings
+            )
+        except RocketbrokerError as problem:
+            instance.outages.failed(f"broker {queue.broker}", problem)
+            return
+        taken = ProcessQueue(queue, start, self.settings)
+        self.queues[queue] = taken
+        loop = PullLoop(
+            instance,
+            self.settings,
+            self._subscriptions[queue.topic],
+            lambda: self._versions[queue.topic],
+            taken,
+            self._inbox,
+        )
+        tasks = self._loops[queue] = Tasks(instance.runtime)
+        tasks.spawn(loop.run())
+
+    # Offsets, and messages that take too long.
+
+    async def _committing(self) -> None:
+        while True:
+            await self._instance.runtime.sleep(self.settings.commit_seconds)
+            await self._commit([*self.queues.values()], wait=False)
+
+    async def _commit(self, queues: Sequence[ProcessQueue], wait: bool) -> None:
+        offsets = {one.queue: one.commit_offset for one in queues}
+        await self._offsets.write(offsets, wait)
+
+    def offsets(self) -> Mapping[MessageQueue, int]:
+        """The offset of each queue that may be committed now."""
+        return {one.queue: one.commit_offset for one in self.queues.values()}
+
+    async def _looking_for_overdue(self) -> None:
+        runtime = self._instance.runtime
+        pause = min(OVERDUE_SECONDS, self.settings.consume_timeout / 4)
+        while not self.settings.ordered:
+            await runtime.sleep(pause)
+            for queue in [*self.queues.values()]:
+                for message in queue.overdue(runtime.monotonic()):
+                    await self._send_overdue_back(queue, message)
+
+    async def _send_overdue_back(
+        self, queue: ProcessQueue, message: StoredMessage
+    ) -> None:
+        _log.warning(
+            "%s was not acknowledged for %g seconds; the group gets it again",
+            message,
+            self.settings.consume_timeout,
+        )
+        if self.settings.broadcast or await self._send_back(
+            queue.queue, message, TIMED_OUT_LEVEL
+        ):
+            queue.settle(message)
+
+
+def retry_message(settings: ConsumerSettings, message: StoredMessage) -> Message:
+    """A message for the group's retry topic, where its broker cannot take it back.
+
+    C{docs/facts/client.md} 20.
+    """
+    times = message.reconsume_times + 1
+    found = Message(names.retry_topic(settings.group), message.body, flag=message.flag)
+    found.properties = {
+        **{
+            name: value
+            for name, value in message.properties.items()
+            if name != properties.TRANSACTION_PREPARED
+        },
+        properties.RETRY_TOPIC: topic_of(message),
+        properties.ORIGIN_MESSAGE_ID: message.properties.get(
+            properties.ORIGIN_MESSAGE_ID, message.message_id
+        ),
+        properties.RECONSUME_TIME: str(times),
+        properties.MAX_RECONSUME_TIMES: str(settings.attempts_allowed),
+        properties.DELAY: str(3 + message.reconsume_times),
+        properties.WAIT: message.properties.get(properties.WAIT, "true"),
+    }
+    return found

@@ -1,0 +1,124 @@
+# -*- test-case-name: tests.client.test_rebalance -*-
+"""One client as brokers see it: a client id, its connections, its timers.
+
+Each consumer has an instance of its own, and all producers of a session share one: as
+in Java, where an instance name is made up for each. So two members of one group may
+live in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from rocketbroker.client.connection import ServerConnection
+from rocketbroker.client.connections import Connections
+from rocketbroker.client.membership import Membership, client_id
+from rocketbroker.client.outages import Outages
+from rocketbroker.client.requests import BrokerRequests
+from rocketbroker.client.routes import Routes
+from rocketbroker.client.runtime import Runtime
+from rocketbroker.client.settings import ClientSettings
+from rocketbroker.client.waits import Tasks
+from rocketbroker.records.ids import UniqueKeys
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
+from rocketbroker.wire.headers.client import NotifyConsumerIdsChangedRequestHeader
+
+
+@final
+class Instance:
+    """One client.
+
+    @ivar runtime: what drives it.
+    @ivar settings: its settings.
+    @ivar connections: its connections.
+    @ivar routes: where topics are.
+    @ivar requests: what it asks brokers.
+    @ivar membership: its groups.
+    @ivar outages: what is away.
+    @ivar tasks: what it has running.
+    @ivar token: a number by chance.
+    @ivar started_ms: when it was made.
+    """
+
+    def __init__(self, runtime: Runtime, settings: ClientSettings) -> None:
+        identity = runtime.identity()
+        self.runtime = runtime
+        self.settings = settings
+        self.token = identity.token
+        self.started_ms = runtime.wall_ms()
+        self.outages = Outages()
+        self.tasks = Tasks(runtime)
+        self.connections = Connections(runtime, settings.max_frame_bytes)
+        self.routes = Routes(runtime, self.connections, settings)
+        self.requests = BrokerRequests(self.connections, self.routes)
+        self.membership = Membership(
+            runtime,
+            self.connections,
+            self.routes,
+            self.outages,
+            client_id(settings, identity),
+        )
+        self._unique_keys = UniqueKeys(*identity, runtime.wall_ms)
+        self._rebalances: dict[str, Callable[[], None]] = {}
+        self._started = False
+        self.connections.watch_made(self._made)
+        self.connections.watch(
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self._members_changed
+        )
+
+    def start(self) -> None:
+        """Begin to ask for routes and to send heartbeats; idempotent."""
+        if not self._started:
+            self._started = True
+            self.tasks.spawn(self._refresh_routes())
+            self.tasks.spawn(self._beat())
+
+    async def close(self) -> None:
+        """Stop all, and close the connections."""
+        await self.tasks.end()
+        await self.connections.close()
+
+    def unique_key(self) -> str:
+        """A new unique key for a message."""
+        return self._unique_keys.make()
+
+    def watch_members(self, group: str, rebalance: Callable[[], None]) -> None:
+        """Call when the members of a group may have changed."""
+        self._rebalances[group] = rebalance
+
+    async def _refresh_routes(self) -> None:
+        while True:
+            await self.runtime.sleep(self.settings.route_seconds)
+            await self.routes.refresh()
+
+    async def _beat(self) -> None:
+        while True:
+            await self.runtime.sleep(self.settings.heartbeat_seconds)
+            await self._drop_strangers()
+            await self.membership.beat()
+
+    async def _drop_strangers(self) -> None:
+        """Close connections to servers that are in no route any more."""
+        wanted = {*self.routes.brokers(), *self.settings.name_servers}
+        for address in self.connections.addresses():
+            if address not in wanted:
+                await self.connections.drop(address)
+
+    def _made(self, address: str) -> None:
+        """A broker that we were not connected with does not know us."""
+        membership = self.membership
+        if address in self.routes.brokers() and not membership.is_beating(address):
+            self.tasks.spawn(self._introduce(address))
+
+    async def _introduce(self, address: str) -> None:
+        if await self.membership.beat_to(address):
+            for rebalance in self._rebalances.values():
+                rebalance()
+
+    def _members_changed(self, connection: ServerConnection, command: Command) -> None:
+        header = NotifyConsumerIdsChangedRequestHeader.from_ext(command.ext)
+        rebalance = self._rebalances.get(header.consumer_group)
+        if rebalance is not None:
+            rebalance()

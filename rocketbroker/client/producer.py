@@ -1,0 +1,194 @@
+# -*- test-case-name: tests.client.test_producer -*-
+"""Sending. A send that failed is tried again, on another broker if there is one.
+
+Two limits bound the tries. What a broker refuses for now is tried as often as the
+settings say. Servers that cannot be reached are waited for until the time is over,
+with pauses that grow, so a restart of a topic's only broker is ridden over. What was
+under way when a connection broke may have been stored all the same: messages can
+double, under the same unique key, and are not lost. C{docs/facts/client.md} 4.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from rocketbroker.client.instance import Instance
+from rocketbroker.client.queue_choice import QueueChoice, queue_for_key
+from rocketbroker.client.settings import COMPRESSIONS, ProducerSettings
+from rocketbroker.errors import (
+    BrokerError,
+    ConnectionLost,
+    NoBroker,
+    RemoteProtocolError,
+    RequestTimeout,
+    RocketbrokerError,
+)
+from rocketbroker.records.names import INNER_PRODUCER
+from rocketbroker.records.outgoing import Message
+from rocketbroker.records.properties import SHARDING_KEY
+from rocketbroker.routing.send_requests import (
+    RETRY_CODES,
+    SendRequest,
+    SendRequests,
+    SendResult,
+)
+from rocketbroker.routing.topic_view import MessageQueue
+from rocketbroker.wire.command import Command
+
+#: Pauses between two tries: the first, and the longest.
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
+
+#: Failures that another connection may cure, or another broker.
+PASSING: Final = (ConnectionLost, RequestTimeout, RemoteProtocolError, NoBroker)
+
+
+@final
+class _Tries:
+    """The tries of one send.
+
+    @ivar failed_broker: where the last one failed.
+    @ivar refused: how many brokers have refused.
+    """
+
+    def __init__(self, deadline: float, attempts: int) -> None:
+        self.deadline = deadline
+        self._attempts = attempts
+        self._pause = FIRST_PAUSE
+        self.failed_broker: str | None = None
+        self.refused = 0
+
+    def pause(self, problem: RocketbrokerError, now: float) -> float:
+        """How long to wait until the next try.
+
+        @raise RocketbrokerError: there is none.
+        """
+        if isinstance(problem, BrokerError) and not isinstance(problem, NoBroker):
+            self.refused += 1
+            if problem.code not in RETRY_CODES or self.refused >= self._attempts:
+                raise problem
+        pause = self._pause
+        self._pause = min(2 * pause, LONGEST_PAUSE)
+        if now + pause >= self.deadline:
+            raise problem
+        return pause
+
+
+@final
+class Producer:
+    """Sends messages in the name of a group.
+
+    @ivar requests: makes its requests.
+    @ivar sent: how many messages have been stored.
+    @ivar retries: how many sends have been tried again.
+    """
+
+    def __init__(self, instance: Instance, settings: ProducerSettings) -> None:
+        self._instance = instance
+        self._settings = settings
+        self._choice = QueueChoice(settings.avoid_slow, instance.token)
+        self.requests = SendRequests(
+            settings.group,
+            instance.unique_key,
+            instance.runtime.wall_ms,
+            settings.compress_over,
+            COMPRESSIONS[settings.compress],
+            settings.compress_level,
+            settings.max_body_bytes,
+        )
+        self.sent = 0
+        self.retries = 0
+
+    def start(self) -> None:
+        """Become a member of the group; idempotent."""
+        self._instance.start()
+        if self._settings.group != INNER_PRODUCER:
+            self._instance.membership.add_producer(self._settings.group)
+
+    async def close(self) -> None:
+        """Leave the group."""
+        if self._settings.group != INNER_PRODUCER:
+            await self._instance.membership.leave(producer=self._settings.group)
+
+    async def send(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send one message and wait until it is stored.
+
+        A message with a sharding key goes to the queue of that key, and is not tried
+        elsewhere: so messages with the same key keep their order, if each is sent when
+        the one before it is stored.
+
+        @param queue: where to; it is then not tried elsewhere.
+        @param timeout: seconds for all tries together; unless given, the patience of
+            the client's settings.
+        @raise MessageIllegal: it cannot be sent, or the broker refuses it.
+        @raise TopicNotExist: there is no such topic, and nobody creates it.
+        @raise BrokerError: the last broker tried refused.
+        @raise ConnectionLost: no broker could be reached in time, or the last one got
+            lost: the message may be stored.
+        @raise RequestTimeout: the last broker tried did not answer: the same.
+        """
+        key = message.properties.get(SHARDING_KEY)
+        return await self.deliver(self.requests.single(message), queue, timeout, key)
+
+    async def deliver(
+        self,
+        request: SendRequest,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+        key: str | None = None,
+    ) -> SendResult:
+        """Send what is ready to be sent; see L{send}."""
+        runtime = self._instance.runtime
+        seconds = self._instance.settings.patience if timeout is None else timeout
+        tries = _Tries(runtime.monotonic() + seconds, self._settings.attempts)
+        while True:
+            try:
+                return await self._try(request, queue, key, tries)
+            except (*PASSING, BrokerError) as problem:
+                pause = tries.pause(problem, runtime.monotonic())
+                self._tell(request.topic, problem)
+            self.retries += 1
+            await runtime.sleep(pause)
+
+    async def _try(
+        self,
+        request: SendRequest,
+        queue: MessageQueue | None,
+        key: str | None,
+        tries: _Tries,
+    ) -> SendResult:
+        instance = self._instance
+        runtime = instance.runtime
+        is_again = tries.failed_broker is not None
+        queues = await instance.routes.write_queues(request.topic, is_again)
+        now = runtime.monotonic()
+        if queue is not None:
+            chosen = queue
+        elif key is not None:
+            chosen = queue_for_key(queues, key)
+        else:
+            chosen = self._choice.next(queues, tries.failed_broker, now)
+        tries.failed_broker = chosen.broker
+        address = instance.routes.master(request.topic, chosen.broker)
+        seconds = min(instance.settings.seconds, max(tries.deadline - now, 0.001))
+        command = Command(request.code, request.ext_for(chosen), request.body)
+        failed = True
+        try:
+            answer = await instance.connections.invoke(address, command, seconds)
+            result = request.result(chosen, answer)
+            failed = False
+        finally:
+            end = runtime.monotonic()
+            self._choice.report(chosen.broker, end - now, failed, end)
+        self.sent += len(request.message_ids)
+        instance.outages.worked(f"a broker for {request.topic}")
+        return result
+
+    def _tell(self, topic: str, problem: RocketbrokerError) -> None:
+        if isinstance(problem, PASSING):
+            self._instance.outages.failed(f"a broker for {topic}", problem)

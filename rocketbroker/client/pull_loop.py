@@ -1,0 +1,188 @@
+# -*- test-case-name: tests.client.test_consumer -*-
+"""Fills one process queue: a pull, and the next one when there is room.
+
+Each queue has a loop of its own, so a broker that hangs holds up its own queues only.
+The broker holds a pull until there is a message, so an idle queue costs a request each
+fifteen seconds. C{docs/facts/client.md} 19.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, final
+
+from rocketbroker.client.inbox import Inbox
+from rocketbroker.client.instance import Instance
+from rocketbroker.client.process_queue import ProcessQueue
+from rocketbroker.client.pull import (
+    FOUND,
+    MOVED,
+    SLACK_SECONDS,
+    Pulled,
+    pull_request,
+    pulled,
+)
+from rocketbroker.client.settings import ConsumerSettings
+from rocketbroker.client.subscription import Subscription
+from rocketbroker.client.waits import Signal
+from rocketbroker.errors import (
+    BrokerError,
+    RemoteProtocolError,
+    RocketbrokerError,
+    SubscriptionNotExist,
+    SubscriptionNotLatest,
+)
+from rocketbroker.records.batches import messages
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.record import StoredMessage
+from rocketbroker.wire.codes import ResponseCode
+
+#: Seconds until the next try: when the broker asks for a pause, after the first
+#: failure, and at most.
+FLOW_CONTROL_PAUSE: Final = 0.02
+FIRST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 3.0
+
+#: How long an ordered queue without a lock rests.
+UNLOCKED_PAUSE: Final = 1.0
+
+_log: Final = logging.getLogger("rocketbroker.client")
+
+
+@final
+class PullLoop:
+    """The loop of one queue."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        settings: ConsumerSettings,
+        subscription: Subscription,
+        version: Callable[[], int],
+        queue: ProcessQueue,
+        inbox: Inbox,
+    ) -> None:
+        """
+        @param version: of the subscription, as the last heartbeat had it.
+        """
+        self._instance = instance
+        self._settings = settings
+        self._subscription = subscription
+        self._version = version
+        self._queue = queue
+        self._inbox = inbox
+        self._room = Signal(instance.runtime)
+        self._failures = 0
+        queue.watch_room(self._room.fire)
+
+    async def run(self) -> None:
+        """Pull until the queue is dropped, or the task is cancelled."""
+        queue = self._queue
+        while not queue.dropped:
+            if queue.is_full:
+                await self._room.wait()
+            elif self._settings.ordered and self._is_unlocked():
+                await self._instance.runtime.sleep(UNLOCKED_PAUSE)
+            else:
+                await self._pull()
+
+    def _is_unlocked(self) -> bool:
+        return self._instance.runtime.monotonic() >= self._queue.locked_until
+
+    async def _pull(self) -> None:
+        queue = self._queue
+        instance = self._instance
+        address = None
+        try:
+            address, is_master = instance.routes.readable(queue.queue, queue.broker_id)
+            commits = is_master and not self._settings.broadcast
+            command = pull_request(
+                queue.queue,
+                queue.pull_offset,
+                queue.commit_offset if commits else None,
+                self._subscription,
+                self._version(),
+                self._settings,
+            )
+            seconds = self._settings.hold_seconds + SLACK_SECONDS
+            answer = await instance.connections.invoke(address, command, seconds)
+            found = pulled(answer)
+            if not queue.dropped:
+                self._take(found)
+        except (SubscriptionNotExist, SubscriptionNotLatest):
+            assert address is not None
+            await instance.membership.beat_to(address)
+            await self._pause(ResponseCode.SUBSCRIPTION_NOT_EXIST)
+        except BrokerError as problem:
+            await self._failed(problem, problem.code)
+        except RocketbrokerError as problem:
+            await self._failed(problem, None)
+        else:
+            self._failures = 0
+            instance.outages.worked(f"broker {queue.queue.broker}")
+
+    async def _failed(self, problem: RocketbrokerError, code: int | None) -> None:
+        queue = self._queue
+        queue.broker_id = 0
+        if code != ResponseCode.FLOW_CONTROL:
+            self._instance.outages.failed(f"broker {queue.queue.broker}", problem)
+        await self._pause(code)
+        if self._failures and code is None:
+            await self._learn_route()
+
+    async def _pause(self, code: int | None) -> None:
+        if code == ResponseCode.FLOW_CONTROL:
+            await self._instance.runtime.sleep(FLOW_CONTROL_PAUSE)
+            return
+        pause = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
+        self._failures = min(self._failures + 1, 10)
+        await self._instance.runtime.sleep(pause)
+
+    async def _learn_route(self) -> None:
+        try:
+            await self._instance.routes.view(self._queue.queue.topic, refresh=True)
+        except RocketbrokerError as problem:
+            _log.debug("No route of %s: %s", self._queue.queue.topic, problem)
+
+    def _take(self, found: Pulled) -> None:
+        queue = self._queue
+        queue.broker_id = found.broker_id
+        if found.code == MOVED:
+            _log.warning(
+                "%s has no offset %d any more; it is read from %d",
+                queue.queue,
+                queue.pull_offset,
+                found.next_offset,
+            )
+            queue.reset(found.next_offset)
+            return
+        if found.code != FOUND:
+            queue.add([], max(found.next_offset, queue.pull_offset))
+            return
+        if found.next_offset <= queue.pull_offset:
+            raise RemoteProtocolError(
+                f"{queue.queue} was read from {queue.pull_offset} and goes on at "
+                f"{found.next_offset}"
+            )
+        queue.add(self._wanted(found.data), found.next_offset)
+        self._inbox.offer(queue)
+
+    def _wanted(self, data: bytes) -> list[StoredMessage]:
+        """The messages that were asked for; those of a batch that are behind us not."""
+        wanted: list[StoredMessage] = []
+        start = self._queue.pull_offset
+        try:
+            for message in messages(data):
+                if message.queue_offset >= start and self._subscription.wants(
+                    message.tags
+                ):
+                    wanted.append(message)
+        except Malformed as problem:
+            _log.error(
+                "%s has something behind %s that is no message, and is passed over: %s",
+                self._queue.queue,
+                wanted[-1] if wanted else f"offset {start}",
+                problem,
+            )
+        return wanted

@@ -1,0 +1,419 @@
+# -*- test-case-name: tests.client -*-
+"""A name server and brokers on the memory runtime, for tests of the client.
+
+They know as much of the protocol as clients use: groups and their notices, queues, held
+pulls, offsets, retry topics, locks. They keep no rules that clients do not see, and can
+be told to fail. The contract that they keep is that of the real broker, which
+C{tests/integration} runs the same clients against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+from rocketbroker.errors import ConnectionLost
+from rocketbroker.records import batches, hosts, names, properties, record
+from rocketbroker.testing.runtime import MemoryRuntime, PuppetLink
+from rocketbroker.testing.scripted import answer
+from rocketbroker.wire import fastjson
+from rocketbroker.wire.bodies.heartbeats import ConsumerData, HeartbeatData
+from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
+from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import ONEWAY, Command
+
+HOST: Final = hosts.encode("10.0.0.9", 10911)
+
+#: How long a message rests that was sent back for the first time.
+RETRY_SECONDS: Final = 10.0
+
+#: How long a lock is good.
+LOCK_SECONDS: Final = 60.0
+
+Answer: TypeAlias = "Command | Sequence[Command] | None"
+
+#: What a broker does instead of answering as usual; None: as usual.
+Fault: TypeAlias = Callable[[Command], Answer]
+
+#: A queue of a topic.
+Key: TypeAlias = tuple[str, int]
+
+
+def hang_up(command: Command) -> Answer:
+    """A fault: close the connection."""
+    raise ConnectionLost("it hung up")
+
+
+def silent(command: Command) -> Answer:
+    """A fault: no answer."""
+    return []
+
+
+def refuse(code: int) -> Fault:
+    """A fault: this code."""
+    return lambda command: answer(code, remark="refused")
+
+
+@final
+class PuppetBroker:
+    """One broker.
+
+    @ivar queues: the records of each queue.
+    @ivar first: the first offset of queues that do not begin at 0.
+    @ivar offsets: by group, topic and queue.
+    @ivar groups: what each member of a group wants, by group and connection.
+    @ivar clients: the client id of each connection.
+    @ivar locks: who has locked a queue for a group, and until when.
+    @ivar faults: what goes wrong with the next requests of a code, one each.
+    @ivar commits: all commits, in order: group, topic, queue, offset.
+    """
+
+    def __init__(self, cluster: PuppetCluster, name: str) -> None:
+        self._cluster = cluster
+        self._runtime = cluster.runtime
+        self._held: list[tuple[PuppetLink, Command]] = []
+        self.name = name
+        self.queues: dict[Key, list[bytes]] = {}
+        self.first: dict[Key, int] = {}
+        self.offsets: dict[tuple[str, str, int], int] = {}
+        self.groups: dict[str, dict[PuppetLink, ConsumerData]] = {}
+        self.clients: dict[PuppetLink, str] = {}
+        self.locks: dict[tuple[str, Key], tuple[str, float]] = {}
+        self.faults: dict[int, list[Fault]] = {}
+        self.commits: list[tuple[str, str, int, int]] = []
+
+    def __call__(self, link: PuppetLink, command: Command) -> Answer:
+        """Answer, or fail."""
+        faults = self.faults.get(command.code)
+        if faults:
+            found = faults.pop(0)(command)
+            if found is not None:
+                return found
+        code = command.code
+        ext = command.ext or {}
+        if code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
+            return self._send(command, ext)
+        if code == RequestCode.PULL_MESSAGE:
+            return self._pull(link, command, ext)
+        if code == RequestCode.HEART_BEAT:
+            return self._heartbeat(link, command)
+        if code == RequestCode.UNREGISTER_CLIENT:
+            return self._unregister(link, ext)
+        if code == RequestCode.GET_CONSUMER_LIST_BY_GROUP:
+            return self._members(ext["consumerGroup"])
+        if code == RequestCode.CONSUMER_SEND_MSG_BACK:
+            return self._send_back(ext)
+        if code in (RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ):
+            return self._lock(command)
+        return self._offset(code, ext)
+
+    # Messages.
+
+    def put(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes,
+        text: dict[str, str] | None = None,
+        flag: int = 0,
+        sys_flag: int = 0,
+        reconsume_times: int = 0,
+    ) -> int:
+        """Store a message and answer pulls that wait for it; its queue offset."""
+        queue = self.queues.setdefault((topic, queue_id), [])
+        offset = len(queue) + self.first.get((topic, queue_id), 0)
+        data = record.encode(
+            topic.encode(),
+            body,
+            properties.encode(text or {}),
+            queue_id=queue_id,
+            queue_offset=offset,
+            position=self._cluster.position(),
+            born_ms=5,
+            born_host=HOST,
+            store_ms=1000 + offset,
+            store_host=HOST,
+            flag=flag,
+            sys_flag=sys_flag,
+            reconsume_times=reconsume_times,
+        )
+        queue.append(data)
+        held, self._held = self._held, []
+        for link, command in held:
+            self._look_again(link, command)
+        return offset
+
+    def stored(self, topic: str) -> list[record.StoredMessage]:
+        """All messages of a topic, by queue."""
+        return [
+            record.decode(data)
+            for (name, _), queue in sorted(self.queues.items())
+            if name == topic
+            for data in queue
+        ]
+
+    def _send(self, command: Command, ext: dict[str, str]) -> Command:
+        topic, queue_id = ext["b"], int(ext["e"])
+        self._cluster.topics.setdefault(topic, {self.name: 4})
+        parts: Sequence[tuple[int, bytes, bytes]] = [
+            (int(ext["h"]), command.body, ext["i"].encode())
+        ]
+        if ext["m"] == "true":
+            parts = batches.decode(command.body)
+        times = int(ext.get("j", "0"))
+        stored = [
+            self.put(
+                topic,
+                queue_id,
+                body,
+                properties.decode(own),
+                flag,
+                int(ext["f"]),
+                times,
+            )
+            for flag, body, own in parts
+        ]
+        queue = self.queues[topic, queue_id]
+        found = [record.decode(data) for data in queue[-len(stored) :]]
+        return answer(
+            0,
+            {
+                "msgId": ",".join(one.offset_id for one in found),
+                "queueId": str(queue_id),
+                "queueOffset": str(stored[0]),
+            },
+        )
+
+    def _pull(self, link: PuppetLink, command: Command, ext: dict[str, str]) -> Answer:
+        if int(ext["sysFlag"]) & 1:
+            self._commit(ext, int(ext["commitOffset"]))
+        found = self._look(ext)
+        if found is not None:
+            return found
+        self._held.append((link, command))
+        seconds = int(ext["suspendTimeoutMillis"]) / 1000
+        self._runtime.call_later(seconds, self._give_up, link, command)
+        return None
+
+    def _look(self, ext: dict[str, str], is_last: bool = False) -> Command | None:
+        key = (ext["topic"], int(ext["queueId"]))
+        queue = self.queues.get(key, [])
+        first = self.first.get(key, 0)
+        end = first + len(queue)
+        offset = int(ext["queueOffset"])
+        following = offset
+        data: list[bytes] = []
+        if not first <= offset <= end:
+            code = ResponseCode.PULL_OFFSET_MOVED
+            following = min(max(offset, first), end)
+        elif offset == end:
+            if not is_last:
+                return None
+            code = ResponseCode.PULL_NOT_FOUND
+        else:
+            data = queue[offset - first :][: int(ext["maxMsgNums"])]
+            following = offset + len(data)
+            code = ResponseCode.SUCCESS
+        fields = {
+            "suggestWhichBrokerId": "0",
+            "nextBeginOffset": str(following),
+            "minOffset": str(first),
+            "maxOffset": str(end),
+        }
+        return answer(code, fields, b"".join(data))
+
+    def _look_again(
+        self, link: PuppetLink, command: Command, is_last: bool = False
+    ) -> None:
+        found = self._look(command.ext or {}, is_last)
+        if found is None:
+            self._held.append((link, command))
+        else:
+            found.opaque = command.opaque
+            link.send(found)
+
+    def _give_up(self, link: PuppetLink, command: Command) -> None:
+        if (link, command) in self._held:
+            self._held.remove((link, command))
+            self._look_again(link, command, is_last=True)
+
+    def _send_back(self, ext: dict[str, str]) -> Command:
+        position = int(ext["offset"])
+        group = ext["group"]
+        (message,) = (
+            found
+            for queue in self.queues.values()
+            for data in queue
+            if (found := record.decode(data)).position == position
+        )
+        text = dict(message.properties)
+        text.setdefault(properties.RETRY_TOPIC, ext["originTopic"])
+        times = message.reconsume_times + 1
+        level = int(ext["delayLevel"])
+        if level < 0 or message.reconsume_times >= int(ext["maxReconsumeTimes"]):
+            self.put(names.dlq_topic(group), 0, message.body, text)
+        else:
+            topic = names.retry_topic(group)
+            self._runtime.call_later(
+                RETRY_SECONDS, self._retry, topic, message.body, text, times
+            )
+        return answer()
+
+    def _retry(self, topic: str, body: bytes, text: dict[str, str], times: int) -> None:
+        self.put(topic, 0, body, text, reconsume_times=times)
+
+    # Groups.
+
+    def _heartbeat(self, link: PuppetLink, command: Command) -> Command:
+        data = HeartbeatData.from_json(fastjson.loads(command.body))
+        if link not in self.clients:
+            link.at_end.append(lambda: self._lost(link))
+        self.clients[link] = data.client_id
+        for consumer in data.consumer_data_set:
+            group = consumer.group_name
+            self._cluster.topics.setdefault(names.retry_topic(group), {self.name: 1})
+            members = self.groups.setdefault(group, {})
+            is_new = link not in members
+            members[link] = consumer
+            if is_new:
+                self._notify(group)
+        return answer()
+
+    def _notify(self, group: str) -> None:
+        for link in self.groups.get(group, {}):
+            code = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+            link.send(Command(code, {"consumerGroup": group}, flag=ONEWAY))
+
+    def _unregister(self, link: PuppetLink, ext: dict[str, str]) -> Command:
+        group = ext.get("consumerGroup")
+        if group is not None and self.groups.get(group, {}).pop(link, None) is not None:
+            self._notify(group)
+        return answer()
+
+    def _lost(self, link: PuppetLink) -> None:
+        self.clients.pop(link, None)
+        for group, members in self.groups.items():
+            if members.pop(link, None) is not None:
+                self._notify(group)
+
+    def members(self, group: str) -> list[str]:
+        """The client ids of a group."""
+        return [self.clients[link] for link in self.groups.get(group, {})]
+
+    def _members(self, group: str) -> Command:
+        found = self.members(group)
+        if not found:
+            return answer(1, remark=f"no consumer for this group, {group}")
+        return answer(body=fastjson.dumps({"consumerIdList": found}))
+
+    def _lock(self, command: Command) -> Command:
+        body = LockBatchBody.from_json(fastjson.loads(command.body))
+        now = self._runtime.monotonic()
+        got: list[MessageQueue] = []
+        for queue in body.mq_set:
+            key = (body.consumer_group, (queue.topic, queue.queue_id))
+            owner, until = self.locks.get(key, ("", 0.0))
+            if owner not in ("", body.client_id) and until > now:
+                continue
+            if command.code == RequestCode.LOCK_BATCH_MQ:
+                self.locks[key] = (body.client_id, now + LOCK_SECONDS)
+                got.append(queue)
+            else:
+                self.locks.pop(key, None)
+        return answer(body=fastjson.dumps({"lockOKMQSet": got}))
+
+    # Offsets.
+
+    def _commit(self, ext: dict[str, str], offset: int) -> None:
+        key = (ext["consumerGroup"], ext["topic"], int(ext["queueId"]))
+        self.offsets[key] = offset
+        self.commits.append((*key, offset))
+
+    def _offset(self, code: int, ext: dict[str, str]) -> Command:
+        key = (ext["topic"], int(ext["queueId"]))
+        first = self.first.get(key, 0)
+        if code == RequestCode.UPDATE_CONSUMER_OFFSET:
+            self._commit(ext, int(ext["commitOffset"]))
+            return answer()
+        if code == RequestCode.QUERY_CONSUMER_OFFSET:
+            offset = self.offsets.get((ext["consumerGroup"], *key))
+            if offset is None:
+                return answer(ResponseCode.QUERY_NOT_FOUND, remark="Not found")
+            return answer(ext={"offset": str(offset)})
+        values = {
+            RequestCode.GET_MIN_OFFSET: first,
+            RequestCode.GET_MAX_OFFSET: first + len(self.queues.get(key, [])),
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: max(
+                first, int(ext.get("timestamp", "0")) - 1000
+            ),
+        }
+        return answer(ext={"offset": str(values[RequestCode(code)])})
+
+
+@final
+class PuppetCluster:
+    """A name server and brokers.
+
+    @ivar runtime: where they are.
+    @ivar brokers: by name; C{b1} is at C{b1:10911}.
+    @ivar topics: how many queues a topic has on each of its brokers.
+    """
+
+    def __init__(self, runtime: MemoryRuntime, *brokers: str) -> None:
+        self.runtime = runtime
+        self.topics: dict[str, dict[str, int]] = {}
+        self._position = 0
+        self.brokers = {name: PuppetBroker(self, name) for name in brokers or ("b1",)}
+        runtime.servers["ns:9876"] = self.name_server
+        for name in self.brokers:
+            self.start(name)
+
+    def address(self, broker: str) -> str:
+        """Where a broker is."""
+        return f"{broker}:10911"
+
+    def start(self, broker: str) -> None:
+        """Let a broker listen."""
+        self.runtime.servers[self.address(broker)] = self.brokers[broker]
+
+    def stop(self, broker: str) -> None:
+        """Stop a broker; what it has stored is kept."""
+        self.runtime.servers.pop(self.address(broker), None)
+        self.runtime.cut(self.address(broker))
+
+    def position(self) -> int:
+        """A physical offset that no message has yet."""
+        self._position += 1000
+        return self._position
+
+    def name_server(self, link: PuppetLink, command: Command) -> Command:
+        """Answer as a name server."""
+        assert command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC
+        topic = (command.ext or {})["topic"]
+        if topic == names.AUTO_CREATE_TOPIC:
+            queues = dict.fromkeys(self.brokers, 8)
+        elif topic in self.topics:
+            queues = self.topics[topic]
+        else:
+            return answer(ResponseCode.TOPIC_NOT_EXIST, remark="No topic route info")
+        route = TopicRouteData(
+            queue_datas=[
+                QueueData(
+                    broker_name=name,
+                    read_queue_nums=count,
+                    write_queue_nums=count,
+                    perm=6,
+                )
+                for name, count in queues.items()
+            ],
+            broker_datas=[
+                BrokerData(
+                    cluster="c",
+                    broker_name=name,
+                    broker_addrs={0: self.address(name)},
+                )
+                for name in queues
+            ],
+        )
+        return answer(body=fastjson.dumps(route))

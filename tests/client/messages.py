@@ -1,0 +1,14 @@
+"""Stored messages for tests."""
+
+from __future__ import annotations
+
+from rocketbroker.records import hosts
+from rocketbroker.records.record import StoredMessage, decode, encode
+
+HOST = hosts.encode("10.0.0.9", 10911)
+
+
+def stored_message(offset: int, size: int = 1) -> StoredMessage:
+    """A message of topic T at some offset of its queue."""
+    body = b"x" * size
+    return decode(encode(b"T", body, b"", 0, offset, offset, 1, HOST, 2, HOST))
