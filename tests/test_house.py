@@ -22,7 +22,7 @@ CODE_IN_INIT = {
     "pyspark_rocketmq/__init__.py",
     *(
         f"rocketbroker/{package}/__init__.py"
-        for package in ("blocking", "arrow", "client", "aio", "testing")
+        for package in ("blocking", "arrow", "aio", "threads", "deferred", "testing")
     ),
 }
 SETTERS = ("setattr", "delattr")

@@ -113,6 +113,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+#: What a face of the client hands on.
+FACE = {"client", "records", "routing"}
+
 #: What each package may import of ours, besides itself and errors.
 TABLE: dict[str, set[str]] = {
     "codec": set(),
@@ -130,8 +133,9 @@ TABLE: dict[str, set[str]] = {
     "nameserver": {"wire", "routing", "remoting", "config", "files", "auth"},
     "replication": {"records", "files", "wire", "store", "remoting", "config"},
     "controller": {"wire", "remoting", "config"},
-    "client": {"records", "wire", "filtering", "allocation", "routing", "config"}
+    "client": {"records", "wire", "filtering", "routing", "config"}
     | {"files", "auth"},
+    "aio": FACE,
     "broker": BELOW_BROKER,
     "workers": BELOW_BROKER | {"broker"},
     "sources": {"records", "wire", "routing", "blocking", "config", "files", "store"}
@@ -171,6 +175,7 @@ WITHOUT_TWISTED = {
     "spark",
     "export",
     "cli",
+    "aio",
 }
 
 #: The verbs that start servers, which import the reactor as servers do.

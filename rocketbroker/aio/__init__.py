@@ -1,0 +1,65 @@
+# -*- test-case-name: tests.aio -*-
+"""Producers and consumers for asyncio: in the caller's loop, without a thread.
+
+One import suffices::
+
+    from rocketbroker.aio import connect
+
+    async with connect("127.0.0.1:9876") as mq:
+        await mq.send("Orders", "hello", tag="paid", keys=["k1"])
+        async with mq.consumer("Orders", group="billing", tags="paid") as messages:
+            async for message in messages:
+                print(message.text)
+                await message.ack()
+
+The members of a group share the queues of a topic, also with members in other
+languages. A listener and its loop::
+
+    mq = connect()
+
+    @mq.on("Orders", group="billing", concurrency=20)
+    async def handle(message): ...
+
+    async with mq:
+        await mq.run()
+
+Module: L{face<rocketbroker.aio.face>}. What stands behind it:
+L{rocketbroker.client}. Errors are in L{rocketbroker.client.errors}.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocketbroker.aio.face import connect
+    from rocketbroker.client.received import ReceivedMessage
+    from rocketbroker.client.session import MessageStream, Session
+    from rocketbroker.records.outgoing import Message
+    from rocketbroker.routing.send_requests import SendResult
+    from rocketbroker.routing.topic_view import MessageQueue
+
+__all__ = [
+    "connect",
+    "Session",
+    "MessageStream",
+    "ReceivedMessage",
+    "Message",
+    "SendResult",
+    "MessageQueue",
+]
+
+_MODULES = {
+    "connect": "rocketbroker.aio.face",
+    "Session": "rocketbroker.client.session",
+    "MessageStream": "rocketbroker.client.session",
+    "ReceivedMessage": "rocketbroker.client.received",
+    "Message": "rocketbroker.records.outgoing",
+    "SendResult": "rocketbroker.routing.send_requests",
+    "MessageQueue": "rocketbroker.routing.topic_view",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,0 +1,118 @@
+# -*- test-case-name: tests.client.test_session -*-
+"""What C{connect}, C{consumer} and C{on} take by name, for all three faces.
+
+Unknown names are refused. C{docs/clients.rst} tells what each does; so do
+L{rocketbroker.client.settings}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypedDict
+
+import attrs
+
+from rocketbroker.client.settings import (
+    ClientSettings,
+    ConsumerSettings,
+    ProducerSettings,
+    name_servers,
+)
+from rocketbroker.errors import ConfigurationError
+
+
+class ClientOptions(TypedDict, total=False):
+    """Options of C{connect}: those of a client and of its producer."""
+
+    seconds: float
+    patience: float
+    route_seconds: float
+    heartbeat_seconds: float
+    instance_name: str
+    unit_name: str
+    max_frame_bytes: int
+    group: str
+    attempts: int
+    compress_over: int
+    compress: str
+    compress_level: int
+    max_body_bytes: int
+    batch_bytes: int
+    avoid_slow: bool
+    retry_unsafe: bool
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """Options of C{consumer} and C{on}."""
+
+    tags: str | Iterable[str] | None
+    sql: str | None
+    ordered: bool
+    broadcast: bool
+    start: str | float
+    strategy: str
+    prefetch: int
+    prefetch_bytes: int
+    max_unacknowledged: int
+    max_span: int
+    consume_timeout: float
+    max_attempts: int | None
+    pull_batch: int
+    pull_bytes: int
+    hold_seconds: float
+    commit_seconds: float
+    rebalance_seconds: float
+    suspend_seconds: float
+    offset_folder: str | None
+    wait_for_topic: bool
+
+
+def _names(settings: type[attrs.AttrsInstance]) -> set[str]:
+    return {field.name for field in attrs.fields(settings)}
+
+
+def _refuse_unknown(options: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise ConfigurationError(
+            f"there is no option {unknown[0]!r}; there are {', '.join(sorted(known))}"
+        )
+
+
+def client_settings(
+    given: str | Iterable[str] | None,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str],
+) -> tuple[ClientSettings, ProducerSettings]:
+    """The settings of a client and of its producer.
+
+    @param given: the name servers, as L{name_servers} takes them.
+    @raise ConfigurationError: something cannot be as it is given.
+    """
+    of_client = _names(ClientSettings) - {"name_servers"}
+    of_producer = _names(ProducerSettings)
+    _refuse_unknown(options, of_client | of_producer)
+    servers = name_servers(given, environment)
+    return (
+        ClientSettings(
+            name_servers=servers,
+            **{name: options[name] for name in of_client & set(options)},
+        ),
+        ProducerSettings(
+            **{name: options[name] for name in of_producer & set(options)}
+        ),
+    )
+
+
+def consumer_settings(group: str, options: Mapping[str, Any]) -> ConsumerSettings:
+    """The settings of a consumer.
+
+    @raise ConfigurationError: something cannot be as it is given.
+    """
+    beside = {"tags", "sql", "wait_for_topic"}
+    known = _names(ConsumerSettings) - {"group"}
+    _refuse_unknown(options, known | beside)
+    return ConsumerSettings(
+        group=group,
+        **{name: value for name, value in options.items() if name in known},
+    )

@@ -1,0 +1,352 @@
+# -*- test-case-name: tests.client.test_session -*-
+"""The simple face, whatever drives it: send, receive, listen.
+
+With asyncio this is what users have in their hands; the other faces call it from where
+their users are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, TypeVar, Unpack, final
+
+import attrs
+
+from rocketbroker.client.consumer import Consumer
+from rocketbroker.client.instance import Instance
+from rocketbroker.client.options import ConsumerOptions, consumer_settings
+from rocketbroker.client.producer import Producer
+from rocketbroker.client.received import ReceivedMessage
+from rocketbroker.client.runtime import Runtime
+from rocketbroker.client.settings import ClientSettings, ProducerSettings
+from rocketbroker.client.subscription import subscription
+from rocketbroker.client.waits import Signal, Tasks, together
+from rocketbroker.errors import ClientClosed, ConfigurationError
+from rocketbroker.records.outgoing import Message
+from rocketbroker.routing.send_requests import SendResult
+from rocketbroker.routing.topic_view import MessageQueue
+
+#: How many messages a listener has in hand at once.
+CONCURRENCY: Final = 20
+
+#: Handles a message: returns, and it is acknowledged; raises, and it comes again.
+Listener = Callable[[ReceivedMessage], object]
+
+L = TypeVar("L", bound=Listener)
+
+_log: Final = logging.getLogger("rocketbroker.client")
+
+
+@final
+class MessageStream:
+    """The messages of one consumer: a context, and an iterator in it."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        wait_for_topic: bool,
+        closed: Callable[[MessageStream], None],
+    ) -> None:
+        self._consumer = consumer
+        self._wait_for_topic = wait_for_topic
+        self._closed = closed
+
+    async def __aenter__(self) -> MessageStream:
+        try:
+            await self._consumer.start(self._wait_for_topic)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.close()
+
+    def __aiter__(self) -> MessageStream:
+        return self
+
+    async def __anext__(self) -> ReceivedMessage:
+        try:
+            message = await self._consumer.next()
+        except ClientClosed:
+            raise StopAsyncIteration from None
+        assert message is not None
+        return message
+
+    async def next(self, timeout: float | None = None) -> ReceivedMessage | None:
+        """The next message.
+
+        @param timeout: how many seconds to wait for one; None: until there is one.
+        @return: None if none came in time.
+        @raise ClientClosed: it was closed.
+        """
+        return await self._consumer.next(timeout)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are ours now."""
+        return sorted(self._consumer.queues)
+
+    async def close(self) -> None:
+        """Leave the group: the other members have the queues at once. Idempotent."""
+        self._closed(self)
+        await self._consumer.close()
+
+
+@attrs.frozen
+class _Registration:
+    """A listener, and what it listens to."""
+
+    consumer: Consumer
+    wait_for_topic: bool
+    listener: Listener
+    concurrency: int
+
+
+@final
+class Session:
+    """Sends and receives messages.
+
+    @ivar producer: what it sends with.
+    """
+
+    def __init__(
+        self, runtime: Runtime, settings: ClientSettings, producing: ProducerSettings
+    ) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._producing = producing
+        self._sending: Instance | None = None
+        self._producer: Producer | None = None
+        self._streams: list[MessageStream] = []
+        self._registrations: list[_Registration] = []
+        self._stopping = False
+        self._stopped = Signal(runtime)
+        self._closed = False
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave all groups and close all connections; idempotent."""
+        self._closed = True
+        self.stop()
+        streams = [stream.close() for stream in [*self._streams]]
+        await together(self._runtime, streams)
+        if self._producer is not None:
+            await self._producer.close()
+        if self._sending is not None:
+            await self._sending.close()
+
+    @property
+    def producer(self) -> Producer:
+        """What it sends with: messages of all kinds.
+
+        @raise ClientClosed: the session was closed.
+        """
+        if self._closed:
+            raise ClientClosed("the session was closed before")
+        if self._producer is None:
+            self._sending = Instance(self._runtime, self._settings)
+            self._producer = Producer(self._sending, self._producing)
+            self._producer.start()
+        return self._producer
+
+    async def send(
+        self,
+        topic: str,
+        body: bytes | str,
+        *,
+        tag: str | None = None,
+        keys: str | Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        delay_level: int = 0,
+        delay: float | timedelta | None = None,
+        at: float | datetime | None = None,
+        order_key: str | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send a message and wait until it is stored.
+
+        @param body: a string is sent as UTF-8.
+        @param tag: by which readers choose.
+        @param keys: under which it can be found; none holds a space.
+        @param delay_level: the broker's; 1 is the shortest.
+        @param delay: how long it rests, in seconds; brokers of RocketMQ 5.
+        @param at: when it is delivered: a C{datetime}, or seconds since 1970; the same.
+        @param order_key: messages with the same key go to the same queue, one after
+            the other.
+        @param queue: where to; unless given, each queue of the topic in turn.
+        @param timeout: seconds for all tries together; unless given, the patience of
+            C{connect}.
+        @raise MessageIllegal: it cannot be sent, or the broker refuses it.
+        @raise TopicNotExist: there is no such topic, and nobody creates it.
+        @raise BrokerError: the broker refuses.
+        @raise ConnectionLost: no broker could be reached in time: the message may be
+            stored.
+        @raise RequestTimeout: no broker answered in time: the same.
+        """
+        message = message_of(
+            topic, body, tag, keys, properties, delay_level, delay, at, order_key
+        )
+        return await self.producer.send(message, queue, timeout)
+
+    # Receiving.
+
+    def consumer(
+        self, topic: str, group: str, **options: Unpack[ConsumerOptions]
+    ) -> MessageStream:
+        """The messages of a topic, as a member of a group.
+
+        It is a context, in which one iterates over it. The members of a group share the
+        queues; outside of the context it is no member.
+
+        @param options: see L{ConsumerOptions}.
+        @raise ConfigurationError: something cannot be as it is given.
+        """
+        consumer = self._consumer(topic, group, options)
+        waits = options.get("wait_for_topic", True)
+        stream = MessageStream(consumer, waits, self._forget)
+        self._streams.append(stream)
+        return stream
+
+    def _consumer(self, topic: str, group: str, options: ConsumerOptions) -> Consumer:
+        if self._closed:
+            raise ClientClosed("the session was closed before")
+        settings = consumer_settings(group, options)
+        wanted = subscription(topic, options.get("tags"), options.get("sql"))
+        return Consumer(Instance(self._runtime, self._settings), settings, [wanted])
+
+    def _forget(self, stream: MessageStream) -> None:
+        if stream in self._streams:
+            self._streams.remove(stream)
+
+    # Listening.
+
+    def on(
+        self,
+        topic: str,
+        *,
+        group: str,
+        concurrency: int = CONCURRENCY,
+        **options: Unpack[ConsumerOptions],
+    ) -> Callable[[L], L]:
+        """Decorate a function or coroutine that handles the messages of a topic.
+
+        If it returns, the message is acknowledged; if it raises, the message comes
+        again later. It is called while L{run} runs.
+
+        @param concurrency: how many messages it has in hand at once.
+        @raise ConfigurationError: something cannot be as it is given.
+        """
+        if concurrency < 1:
+            raise ConfigurationError("concurrency has to be 1 or more")
+        consumer_settings(group, options)
+        subscription(topic, options.get("tags"), options.get("sql"))
+
+        def register(listener: L) -> L:
+            self._registrations.append(
+                _Registration(
+                    self._consumer(topic, group, options),
+                    options.get("wait_for_topic", True),
+                    listener,
+                    concurrency,
+                )
+            )
+            return listener
+
+        return register
+
+    async def run(self) -> None:
+        """Give messages to listeners until L{stop}, SIGTERM or cancellation.
+
+        What is in hand then is finished, and the groups are left.
+
+        @raise ConfigurationError: there is no listener.
+        """
+        registrations, self._registrations = self._registrations, []
+        if not registrations:
+            raise ConfigurationError("nothing to run: decorate a function with on()")
+        watch_no_more = self._runtime.watch_termination(self.stop)
+        workers = Tasks(self._runtime)
+        consumers = [one.consumer for one in registrations]
+        try:
+            for one in registrations:
+                await one.consumer.start(one.wait_for_topic)
+                for _ in range(one.concurrency):
+                    workers.spawn(self._work(one))
+            while not self._stopping:
+                await self._stopped.wait()
+        finally:
+            watch_no_more()
+            await together(self._runtime, [one.stop_reading() for one in consumers])
+            await workers.all_ended()
+            await together(self._runtime, [one.close() for one in consumers])
+
+    def stop(self) -> None:
+        """Let L{run} finish what is in hand and return; it may be called anywhere in
+        the thread of the session."""
+        self._stopping = True
+        self._stopped.fire()
+
+    async def _work(self, registration: _Registration) -> None:
+        consumer = registration.consumer
+        while True:
+            try:
+                message = await consumer.next()
+            except ClientClosed:
+                return
+            if message is not None:
+                await self._handle(registration.listener, message)
+
+    async def _handle(self, listener: Listener, message: ReceivedMessage) -> None:
+        try:
+            outcome = listener(message)
+            if inspect.isawaitable(outcome):
+                await outcome
+        except self._runtime.cancelled:
+            raise
+        except Exception:
+            _log.exception("A listener failed with %r, which comes again", message)
+            await message.retry()
+        else:
+            await message.ack()
+
+
+def message_of(
+    topic: str,
+    body: bytes | str,
+    tag: str | None,
+    keys: str | Iterable[str],
+    properties: Mapping[str, str] | None,
+    delay_level: int,
+    delay: float | timedelta | None,
+    at: float | datetime | None,
+    order_key: str | None,
+) -> Message:
+    """A message as C{send} is given it.
+
+    @raise MessageIllegal: something cannot be as it is given.
+    """
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
+    if isinstance(at, datetime):
+        at = at.timestamp()
+    return Message(
+        topic,
+        body,
+        tags=tag,
+        keys=keys,
+        properties=properties,
+        sharding_key=order_key,
+        delay_level=delay_level,
+        deliver_at_ms=round(at * 1000) if at else 0,
+        delay_ms=round(delay * 1000) if delay else 0,
+    )
