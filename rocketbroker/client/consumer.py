@@ -24,6 +24,7 @@ from typing import Final, final
 
 from rocketbroker.client.inbox import Inbox, Taken
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.locks import RENEWAL_SECONDS, QueueLocks
 from rocketbroker.client.offsets import BrokerOffsets, OffsetStore, start_offset
 from rocketbroker.client.process_queue import ProcessQueue
 from rocketbroker.client.producer import Producer
@@ -49,6 +50,9 @@ TIMED_OUT_LEVEL: Final = 3
 
 #: Seconds until a message that could not be sent back is given out again here.
 LOCAL_RETRY_SECONDS: Final = 5.0
+
+#: How long a round waits for messages of ordered queues that are in hand.
+REST_SECONDS: Final = 0.5
 
 #: How often messages that were given out too long ago are looked for.
 OVERDUE_SECONDS: Final = 60.0
@@ -96,7 +100,9 @@ class Consumer:
         self._loops: dict[MessageQueue, Tasks] = {}
         self._wanted = False
         self._woken = Signal(runtime)
+        self._settled = Signal(runtime)
         self._retries = Producer(instance, ProducerSettings())
+        self._locks = QueueLocks(instance, settings.group)
         self._closing = False
         self.queues: dict[MessageQueue, ProcessQueue] = {}
         self.received = 0
@@ -127,7 +133,10 @@ class Consumer:
         balanced = await self._round()
         self._tasks.spawn(self._rebalancing(balanced))
         self._tasks.spawn(self._committing())
-        self._tasks.spawn(self._looking_for_overdue())
+        if self.settings.ordered:
+            self._tasks.spawn(self._renewing())
+        else:
+            self._tasks.spawn(self._looking_for_overdue())
 
     async def stop_reading(self) -> None:
         """Give out nothing more, and pull nothing more.
@@ -154,6 +163,8 @@ class Consumer:
         await self._commit([*self.queues.values()], wait=True)
         for queue in self.queues.values():
             queue.drop()
+        if self.settings.ordered:
+            await self._locks.unlock(self.queues)
         await self._instance.membership.leave(consumer=self.settings.group)
         await self._instance.close()
 
@@ -192,8 +203,12 @@ class Consumer:
     def acknowledge(self, taken: Taken) -> None:
         """See L{ReceivedMessage.ack}."""
         self._check_open()
+        self._settle(taken)
+
+    def _settle(self, taken: Taken) -> None:
         if taken.queue.settle(taken.message):
             self._inbox.offer(taken.queue)
+            self._settled.fire()
 
     async def send_back(self, taken: Taken, delay_level: int) -> None:
         """See L{ReceivedMessage.retry}."""
@@ -205,9 +220,13 @@ class Consumer:
             # As in Java: nobody else would get it.
             self.acknowledge(taken)
             return
+        if self.settings.ordered and delay_level >= 0:
+            if message.reconsume_times < self.settings.attempts_allowed:
+                self._rest(taken)
+                return
+            delay_level = -1
         if await self._send_back(queue.queue, message, delay_level):
-            if queue.settle(message):
-                self._inbox.offer(queue)
+            self._settle(taken)
         else:
             self._tasks.spawn(self._give_again(taken, LOCAL_RETRY_SECONDS))
 
@@ -217,6 +236,19 @@ class Consumer:
                 "the consumer was closed before; the message is given to the group "
                 "again"
             )
+
+    def _rest(self, taken: Taken) -> None:
+        """Let an ordered queue rest, and go on with the message that failed."""
+        taken.message.reconsume_times += 1
+        taken.queue.give_back(taken.message)
+        taken.queue.resting = True
+        self._settled.fire()
+        self._tasks.spawn(self._end_rest(taken.queue))
+
+    async def _end_rest(self, queue: ProcessQueue) -> None:
+        await self._instance.runtime.sleep(self.settings.suspend_seconds)
+        queue.resting = False
+        self._inbox.offer(queue)
 
     async def _give_again(self, taken: Taken, seconds: float) -> None:
         await self._instance.runtime.sleep(seconds)
@@ -291,12 +323,54 @@ class Consumer:
         came."""
         mine = {queue for queue in self.queues if queue.topic == topic}
         lost = mine.difference(assigned)
+        if self.settings.ordered:
+            lost = await self._come_to_rest(lost)
         if lost:
             await self._give_up(lost)
+        for queue in mine.intersection(assigned):
+            self._wake_queue(self.queues[queue])
         new = [queue for queue in assigned if queue not in mine]
         before = len(self.queues)
-        await together(self._instance.runtime, [self._take_over(one) for one in new])
+        locks: dict[MessageQueue, float] = {}
+        if self.settings.ordered and new:
+            locks = await self._locks.lock(new)
+            new = [queue for queue in new if locks.get(queue)]
+        await together(
+            self._instance.runtime,
+            [self._take_over(one, locks.get(one, 0.0)) for one in new],
+        )
         return bool(lost) or len(self.queues) > before
+
+    async def _come_to_rest(self, lost: set[MessageQueue]) -> set[MessageQueue]:
+        """Wait for messages of ordered queues that are in hand; the queues without any.
+
+        The others are kept until the next round, and so is their lock: the new owner
+        is not to begin with the next message while this one is worked on.
+        """
+        runtime = self._instance.runtime
+        end = runtime.monotonic() + REST_SECONDS
+        leaving = [self.queues[queue] for queue in lost]
+        for queue in leaving:
+            queue.leaving = True
+        while any(queue.given for queue in leaving) and runtime.monotonic() < end:
+            await self._settled.wait(end - runtime.monotonic())
+        now = runtime.monotonic()
+        return {
+            one.queue for one in leaving if not one.given or now >= one.locked_until
+        }
+
+    def _wake_queue(self, queue: ProcessQueue) -> None:
+        """It was to be given up, and is ours again."""
+        if queue.leaving:
+            queue.leaving = False
+            self._inbox.offer(queue)
+
+    async def _renewing(self) -> None:
+        while True:
+            await self._instance.runtime.sleep(RENEWAL_SECONDS)
+            await self._locks.renew([*self.queues.values()])
+            for queue in self.queues.values():
+                self._inbox.offer(queue)
 
     async def _give_up(self, lost: set[MessageQueue]) -> None:
         dropped = [self.queues.pop(queue) for queue in lost]
@@ -304,9 +378,11 @@ class Consumer:
             queue.drop()
         loops = [self._loops.pop(queue) for queue in lost]
         await together(self._instance.runtime, [loop.end() for loop in loops])
-        await self._commit(dropped, wait=False)
+        await self._commit(dropped, wait=self.settings.ordered)
+        if self.settings.ordered:
+            await self._locks.unlock(lost)
 
-    async def _take_over(self, queue: MessageQueue) -> None:
+    async def _take_over(self, queue: MessageQueue, locked_until: float) -> None:
         instance = self._instance
         try:
             start = await start_offset(
@@ -316,6 +392,7 @@ class Consumer:
             instance.outages.failed(f"broker {queue.broker}", problem)
             return
         taken = ProcessQueue(queue, start, self.settings)
+        taken.locked_until = locked_until
         self.queues[queue] = taken
         loop = PullLoop(
             instance,
@@ -346,7 +423,7 @@ class Consumer:
     async def _looking_for_overdue(self) -> None:
         runtime = self._instance.runtime
         pause = min(OVERDUE_SECONDS, self.settings.consume_timeout / 4)
-        while not self.settings.ordered:
+        while True:
             await runtime.sleep(pause)
             for queue in [*self.queues.values()]:
                 for message in queue.overdue(runtime.monotonic()):

@@ -44,7 +44,7 @@ class Inbox:
 
     def offer(self, queue: ProcessQueue) -> None:
         """A queue may have a message to give out."""
-        if queue.in_turn or queue.dropped or not queue.has_waiting:
+        if queue.in_turn or not queue.can_give:
             return
         if self._ordered and queue.given:
             return
@@ -87,7 +87,9 @@ class Inbox:
         while self._turn:
             queue = self._turn.popleft()
             queue.in_turn = False
-            if queue.dropped or (self._ordered and now >= queue.locked_until):
+            if not queue.can_give:
+                continue
+            if self._ordered and now >= queue.locked_until:
                 continue
             message = queue.take(now)
             if message is not None:

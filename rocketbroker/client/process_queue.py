@@ -31,6 +31,8 @@ class ProcessQueue:
     @ivar broker_id: which broker of the queue's name the last pull was told to ask.
     @ivar committed: the last offset that was committed, None for none.
     @ivar in_turn: it stands in the inbox.
+    @ivar resting: an ordered one waits until a message is tried again.
+    @ivar leaving: it is about to be given up.
     """
 
     def __init__(
@@ -52,6 +54,8 @@ class ProcessQueue:
         self.broker_id = 0
         self.committed: int | None = None
         self.in_turn = False
+        self.resting = False
+        self.leaving = False
 
     def __len__(self) -> int:
         return len(self._unsettled)
@@ -60,9 +64,10 @@ class ProcessQueue:
         return f"<{self.queue}: {len(self)} messages, next {self.pull_offset}>"
 
     @property
-    def has_waiting(self) -> bool:
-        """Whether a message can be given out."""
-        return bool(self._waiting)
+    def can_give(self) -> bool:
+        """Whether a message can be given out now."""
+        gives = not (self.dropped or self.resting or self.leaving)
+        return gives and bool(self._waiting)
 
     @property
     def given(self) -> int:

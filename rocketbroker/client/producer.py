@@ -10,6 +10,7 @@ double, under the same unique key, and are not lost. C{docs/facts/client.md} 4.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from rocketbroker.client.instance import Instance
@@ -18,6 +19,7 @@ from rocketbroker.client.settings import COMPRESSIONS, ProducerSettings
 from rocketbroker.errors import (
     BrokerError,
     ConnectionLost,
+    MessageIllegal,
     NoBroker,
     RemoteProtocolError,
     RequestTimeout,
@@ -28,6 +30,7 @@ from rocketbroker.records.outgoing import Message
 from rocketbroker.records.properties import SHARDING_KEY
 from rocketbroker.routing.send_requests import (
     RETRY_CODES,
+    OpenBatch,
     SendRequest,
     SendRequests,
     SendResult,
@@ -135,6 +138,69 @@ class Producer:
         key = message.properties.get(SHARDING_KEY)
         return await self.deliver(self.requests.single(message), queue, timeout, key)
 
+    async def send_batch(
+        self,
+        messages: Iterable[Message],
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> list[SendResult]:
+        """Send messages of one topic in as few requests as their sizes allow.
+
+        Messages that rest for a while go alone: brokers take none of them in a batch.
+
+        @param queue: where to; unless given, each request goes to the next queue.
+        @param timeout: for each request; see L{send}, also for errors.
+        @return: one result for each request; their ids are in the order of messages.
+        @raise MessageIllegal: one cannot be sent; then none is.
+        """
+        requests = self._batches(messages)
+        return [await self.deliver(one, queue, timeout) for one in requests]
+
+    def _batches(self, messages: Iterable[Message]) -> list[SendRequest]:
+        settings = self._settings
+        limit = min(settings.batch_bytes, settings.max_body_bytes)
+        batch = OpenBatch(self.requests)
+        found: list[SendRequest | None] = []
+        for message in messages:
+            if batch.first is not None and message.topic != batch.first.topic:
+                raise MessageIllegal("a batch has one topic")
+            found.append(batch.take(message, limit))
+        found.append(batch.close())
+        return [request for request in found if request is not None]
+
+    async def send_oneway(
+        self, message: Message, queue: MessageQueue | None = None
+    ) -> None:
+        """Send one message, and do not wait until it is stored: it may be lost.
+
+        @raise MessageIllegal: it cannot be sent.
+        @raise TopicNotExist: there is no such topic, and nobody creates it.
+        @raise ConnectionLost: its broker cannot be reached.
+        """
+        instance = self._instance
+        request = self.requests.single(message)
+        key = message.properties.get(SHARDING_KEY)
+        queues = await instance.routes.write_queues(request.topic)
+        chosen = self._choose(queues, queue, key, None)
+        address = instance.routes.master(request.topic, chosen.broker)
+        command = Command(request.code, request.ext_for(chosen), request.body)
+        await instance.connections.to(address).oneway(command)
+        self.sent += 1
+
+    def _choose(
+        self,
+        queues: Sequence[MessageQueue],
+        queue: MessageQueue | None,
+        key: str | None,
+        failed_broker: str | None,
+    ) -> MessageQueue:
+        if queue is not None:
+            return queue
+        if key is not None:
+            return queue_for_key(queues, key)
+        now = self._instance.runtime.monotonic()
+        return self._choice.next(queues, failed_broker, now)
+
     async def deliver(
         self,
         request: SendRequest,
@@ -146,10 +212,18 @@ class Producer:
         runtime = self._instance.runtime
         seconds = self._instance.settings.patience if timeout is None else timeout
         tries = _Tries(runtime.monotonic() + seconds, self._settings.attempts)
+        unsafe: SendResult | None = None
         while True:
             try:
-                return await self._try(request, queue, key, tries)
+                result = await self._try(request, queue, key, tries)
+                tries.refused += 1
+                is_last = tries.refused >= self._settings.attempts
+                if not result.status or not self._settings.retry_unsafe or is_last:
+                    return result
+                unsafe, pause = result, 0.0
             except (*PASSING, BrokerError) as problem:
+                if unsafe is not None:
+                    return unsafe
                 pause = tries.pause(problem, runtime.monotonic())
                 self._tell(request.topic, problem)
             self.retries += 1
@@ -167,12 +241,7 @@ class Producer:
         is_again = tries.failed_broker is not None
         queues = await instance.routes.write_queues(request.topic, is_again)
         now = runtime.monotonic()
-        if queue is not None:
-            chosen = queue
-        elif key is not None:
-            chosen = queue_for_key(queues, key)
-        else:
-            chosen = self._choice.next(queues, tries.failed_broker, now)
+        chosen = self._choose(queues, queue, key, tries.failed_broker)
         tries.failed_broker = chosen.broker
         address = instance.routes.master(request.topic, chosen.broker)
         seconds = min(instance.settings.seconds, max(tries.deadline - now, 0.001))
@@ -181,7 +250,7 @@ class Producer:
         try:
             answer = await instance.connections.invoke(address, command, seconds)
             result = request.result(chosen, answer)
-            failed = False
+            failed = bool(result.status) and self._settings.retry_unsafe
         finally:
             end = runtime.monotonic()
             self._choice.report(chosen.broker, end - now, failed, end)

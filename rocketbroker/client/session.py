@@ -198,6 +198,43 @@ class Session:
         )
         return await self.producer.send(message, queue, timeout)
 
+    async def send_oneway(
+        self,
+        topic: str,
+        body: bytes | str,
+        *,
+        tag: str | None = None,
+        keys: str | Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        order_key: str | None = None,
+        queue: MessageQueue | None = None,
+    ) -> None:
+        """Send a message, and do not wait until it is stored: it may be lost.
+
+        Arguments and errors as those of L{send}.
+        """
+        message = message_of(
+            topic, body, tag, keys, properties, 0, None, None, order_key
+        )
+        await self.producer.send_oneway(message, queue)
+
+    async def send_batch(
+        self,
+        messages: Iterable[Message],
+        *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> list[SendResult]:
+        """Send messages of one topic in as few requests as their sizes allow.
+
+        @param messages: see L{Message}.
+        @param queue: where to; unless given, each request goes to the next queue.
+        @param timeout: seconds for each request.
+        @return: one result for each request; C{message_ids} are in the order of the
+            messages. Errors as L{send}; those before the failed request are stored.
+        """
+        return await self.producer.send_batch(messages, queue, timeout)
+
     # Receiving.
 
     def consumer(

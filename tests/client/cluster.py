@@ -40,6 +40,7 @@ class ClientCluster:
         """A producer, with a client of its own."""
         producer = Producer(self.instance(), ProducerSettings(**settings))
         producer.start()
+        self.runtime.settle()
         return producer
 
     def consumer(self, tags: str | None = None, **settings: Any) -> Consumer:

@@ -132,7 +132,7 @@ class ProcessQueueTests(SynchronousTestCase):
                     wanted = [n for n in range(at, at + 5) if dice.random() < 0.7]
                     queue.add([message(n) for n in wanted], at + 5)
                     unsettled.update(wanted)
-                elif act == 1 and queue.has_waiting:
+                elif act == 1 and queue.can_give:
                     taken.append(self.take(queue))
                 elif act == 2 and taken:
                     one = taken.pop(dice.randrange(len(taken)))

@@ -14,6 +14,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.records.outgoing import Message
 from rocketbroker.testing.puppet_cluster import Fault, hang_up, refuse, silent
+from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.codes import RequestCode
 from tests.client.cluster import ClientCluster
 
@@ -175,3 +176,68 @@ class ProducerTests(SynchronousTestCase):
         sending = self.runtime.start(self.producer.send(Message("T", "x")))
         self.here.wait(lambda: sending.ended)
         self.assertRaises(NoPermission, sending.value)
+
+
+class BatchTests(SynchronousTestCase):
+    """Several messages in one request, and requests without an answer."""
+
+    def setUp(self) -> None:
+        self.here = ClientCluster("b1")
+        self.runtime = self.here.runtime
+        self.producer = self.here.producer(batch_bytes=1000)
+
+    def sizes(self) -> list[int]:
+        """How many messages each result is about."""
+        return [self.runtime.codes().count(code) for code in (310, 320)]
+
+    def test_batchIsSplitBySize(self) -> None:
+        """As few requests as the sizes allow, in order."""
+        messages = [Message("T", b"x" * 300, keys=str(n)) for n in range(10)]
+        results = self.runtime.finish(self.producer.send_batch(messages))
+        self.assertEqual([len(one.message_ids) for one in results], [2] * 5)
+        self.assertEqual(self.sizes(), [0, 5])
+        stored = {one.message_id for one in self.here.broker().stored("T")}
+        told = [each for one in results for each in one.message_ids]
+        self.assertEqual((set(told), len(told)), (stored, 10))
+
+    def test_messageThatRestsGoesAlone(self) -> None:
+        """Brokers take none in a batch."""
+        messages = [Message("T", "1"), Message("T", "2", delay_level=1)]
+        results = self.runtime.finish(self.producer.send_batch(messages))
+        self.assertEqual(len(results), 2)
+        self.assertEqual(self.sizes(), [2, 0])
+
+    def test_batchHasOneTopic(self) -> None:
+        """Otherwise nothing is sent."""
+        messages = [Message("T", "1"), Message("U", "2")]
+        with self.assertRaises(MessageIllegal):
+            self.runtime.finish(self.producer.send_batch(messages))
+        self.assertEqual(self.sizes(), [0, 0])
+
+    def test_onewayIsStoredWithoutAnAnswer(self) -> None:
+        """The request says that none is wanted."""
+        self.runtime.finish(self.producer.send_oneway(Message("T", "1")))
+        self.runtime.settle()
+        self.assertEqual(len(self.here.broker().stored("T")), 1)
+        (sent,) = (one for _, one in self.runtime.requests if one.code == SEND)
+        self.assertTrue(sent.is_oneway)
+
+    def test_largeBodiesAreCompressed(self) -> None:
+        """From a size on, in the way that is asked for."""
+        for kind in ("zlib", "lz4", "zstd"):
+            producer = self.here.producer(compress=kind, compress_over=100)
+            self.runtime.finish(producer.send(Message("T", b"a" * 5000)))
+        for message in self.here.broker().stored("T"):
+            self.assertLess(len(message.body), 200)
+            self.assertEqual(message.plain_body(), b"a" * 5000)
+
+    def test_unsafelyStoredMessageIsSentElsewhereIfAskedFor(self) -> None:
+        """Unless every broker stores it so; then the result says it."""
+        unsafe = self.here.producer(retry_unsafe=True)
+        fields = {"msgId": "A", "queueId": "0", "queueOffset": "0"}
+        for count in (1, 9):
+            faults = [lambda command: answer(10, fields)] * count
+            self.here.broker().faults[SEND] = [*faults]
+            sending = self.runtime.start(unsafe.send(Message("T", "x")))
+            status = self.here.until(sending).status
+            self.assertEqual(status, 0 if count == 1 else 10)

@@ -158,6 +158,10 @@ class ListenerTests(SynchronousTestCase):
     """C{on}, C{run}, C{stop}."""
 
     def setUp(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """A new cluster, and a session."""
         self.here = ClientCluster("b1")
         self.runtime = self.here.runtime
         self.mq = Session(self.runtime, self.here.settings, ProducerSettings())
@@ -220,7 +224,7 @@ class ListenerTests(SynchronousTestCase):
         """By C{stop}, by SIGTERM, by cancellation: the message is acknowledged, no
         other one is begun, and the group is left."""
         for number, stop in enumerate(("stop", "terminate", "cancel")):
-            self.setUp()
+            self.begin()
 
             async def handle(message: ReceivedMessage) -> None:
                 self.seen.append(f"begun {message.text}")
