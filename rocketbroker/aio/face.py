@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Unpack
 
 from rocketbroker.client.options import ClientOptions, client_settings
+from rocketbroker.client.runtimes.machine import offset_folder
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
 from rocketbroker.client.session import Session
 
@@ -25,6 +26,5 @@ def connect(
     @param options: see L{ClientOptions}.
     @raise ConfigurationError: something cannot be as it is given.
     """
-    return Session(
-        AsyncioRuntime(), *client_settings(name_servers, options, os.environ)
-    )
+    client, producer = client_settings(name_servers, options, os.environ)
+    return Session(AsyncioRuntime(), client, producer, offset_folder)

@@ -36,6 +36,7 @@ Sending:
 
   - L{queue_choice<rocketbroker.client.queue_choice>}: pure: the next queue in turn, not
     of the broker that failed, not of one that was slow.
+  - L{outages<rocketbroker.client.outages>}: what is away, said once.
   - L{producer<rocketbroker.client.producer>}: C{await send(message)}, batches, oneway;
     tries again until the time is over.
 
@@ -47,11 +48,12 @@ Receiving, from the broker to the user:
     round()}.
   - L{process_queue<rocketbroker.client.process_queue>}: pure: the messages of one queue
     that are here: waiting, given out, settled; the offset that may be committed.
-  - L{pull_loop<rocketbroker.client.pull_loop>}: fills one process queue.
+  - L{pull_loop<rocketbroker.client.pull_loop>}: fills one process queue, by
+    L{pull<rocketbroker.client.pull>}s.
   - L{inbox<rocketbroker.client.inbox>}: which message is next: queues in turn; in order
     one message of a queue at a time.
   - L{offsets<rocketbroker.client.offsets>}: where a group begins and goes on: at the
-    broker, or in a file.
+    broker, or in a file (L{local_offsets<rocketbroker.client.local_offsets>}).
   - L{locks<rocketbroker.client.locks>}: queues of ordered consumers.
   - L{consumer<rocketbroker.client.consumer>}: all of that for one group: C{await
     start()}, C{await next()}, C{await close()}.
@@ -61,6 +63,7 @@ Receiving, from the broker to the user:
 What users see:
 
   - L{session<rocketbroker.client.session>}: the simple face: C{send}, C{consumer},
-    C{on}, C{run}, C{stop}.
+    C{on}, C{run}, C{stop}; L{options<rocketbroker.client.options>}: what it takes by
+    name.
   - L{runtimes<rocketbroker.client.runtimes>}: asyncio and Twisted.
 """

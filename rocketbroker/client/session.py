@@ -17,6 +17,7 @@ import attrs
 
 from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.local_offsets import INSTANCE_NAME, OffsetFolder
 from rocketbroker.client.options import ConsumerOptions, consumer_settings
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.received import ReceivedMessage
@@ -114,9 +115,19 @@ class Session:
     """
 
     def __init__(
-        self, runtime: Runtime, settings: ClientSettings, producing: ProducerSettings
+        self,
+        runtime: Runtime,
+        settings: ClientSettings,
+        producing: ProducerSettings,
+        folder: Callable[[], OffsetFolder],
     ) -> None:
+        """
+        @param producing: the settings of its producer.
+        @param folder: where consumers that broadcast keep their offsets; asked for
+            with the first of them.
+        """
         self._runtime = runtime
+        self._folder = folder
         self._settings = settings
         self._producing = producing
         self._sending: Instance | None = None
@@ -259,7 +270,15 @@ class Session:
             raise ClientClosed("the session was closed before")
         settings = consumer_settings(group, options)
         wanted = subscription(topic, options.get("tags"), options.get("sql"))
-        return Consumer(Instance(self._runtime, self._settings), settings, [wanted])
+        if not settings.broadcast:
+            return Consumer(Instance(self._runtime, self._settings), settings, [wanted])
+        name = self._settings.instance_name or INSTANCE_NAME
+        fixed = attrs.evolve(self._settings, instance_name=name)
+        instance = Instance(self._runtime, fixed)
+        offsets = self._folder().of_group(
+            instance.membership.client_id, group, settings.offset_folder
+        )
+        return Consumer(instance, settings, [wanted], offsets)
 
     def _forget(self, stream: MessageStream) -> None:
         if stream in self._streams:

@@ -7,14 +7,17 @@ from typing import Any
 
 from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.local_offsets import OffsetFolder
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.received import ReceivedMessage
+from rocketbroker.client.session import Session
 from rocketbroker.client.settings import (
     ClientSettings,
     ConsumerSettings,
     ProducerSettings,
 )
 from rocketbroker.client.subscription import subscription
+from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.puppet_cluster import PuppetBroker, PuppetCluster
 from rocketbroker.testing.runtime import MemoryRuntime, Outcome
 
@@ -42,6 +45,11 @@ class ClientCluster:
         producer.start()
         self.runtime.settle()
         return producer
+
+    def session(self) -> Session:
+        """The simple face."""
+        folder = OffsetFolder(MemoryDisk(), "/home")
+        return Session(self.runtime, self.settings, ProducerSettings(), lambda: folder)
 
     def consumer(self, tags: str | None = None, **settings: Any) -> Consumer:
         """A member of group G that reads topic T, not started."""

@@ -9,7 +9,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.client.received import ReceivedMessage
 from rocketbroker.client.session import Session
-from rocketbroker.client.settings import ProducerSettings
 from rocketbroker.errors import ClientClosed, ConfigurationError, MessageIllegal
 from rocketbroker.records.hashing import java_hash
 from rocketbroker.records.names import retry_topic
@@ -23,7 +22,7 @@ class SessionTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.here = ClientCluster("b1")
         self.runtime = self.here.runtime
-        self.mq = Session(self.runtime, self.here.settings, ProducerSettings())
+        self.mq = self.here.session()
 
     def bodies(self, topic: str = "T") -> list[bytes]:
         """What the broker has stored."""
@@ -164,7 +163,7 @@ class ListenerTests(SynchronousTestCase):
         """A new cluster, and a session."""
         self.here = ClientCluster("b1")
         self.runtime = self.here.runtime
-        self.mq = Session(self.runtime, self.here.settings, ProducerSettings())
+        self.mq = self.here.session()
         self.seen: list[str] = []
         self.addCleanup(self.end, self.runtime, self.mq)
 

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 
+from rocketbroker.client.local_offsets import OffsetFolder
 from rocketbroker.client.runtime import Identity
 
 
@@ -32,6 +33,13 @@ def identity() -> Identity:
             address = probe.getsockname()[0]
     token = int.from_bytes(os.urandom(4), "big")
     return Identity(socket.inet_aton(address), os.getpid(), token)
+
+
+def offset_folder() -> OffsetFolder:
+    """Where Java's clients keep the offsets of consumers that broadcast."""
+    from rocketbroker.files.disk import Disk  # few programs need it
+
+    return OffsetFolder(Disk(), os.path.expanduser("~/.rocketmq_offsets"))
 
 
 def may_watch_termination() -> bool:
