@@ -136,6 +136,8 @@ TABLE: dict[str, set[str]] = {
     "client": {"records", "wire", "filtering", "routing", "config"}
     | {"files", "auth"},
     "aio": FACE,
+    "threads": FACE,
+    "deferred": FACE,
     "broker": BELOW_BROKER,
     "workers": BELOW_BROKER | {"broker"},
     "sources": {"records", "wire", "routing", "blocking", "config", "files", "store"}
@@ -176,6 +178,7 @@ WITHOUT_TWISTED = {
     "export",
     "cli",
     "aio",
+    "threads",
 }
 
 #: The verbs that start servers, which import the reactor as servers do.

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
-from rocketbroker.client.runtime import Future, Link, Runtime
+from rocketbroker.client.runtime import Future, Link, Runtime, Timer
 from rocketbroker.client.waits import Signal, Tasks
 from rocketbroker.errors import (
     ClientClosed,
@@ -92,7 +92,8 @@ class ServerConnection:
         self._congested = False
         self._uncongested = Signal(runtime)
         self._heard_at = 0.0
-        self._expiry_at: float | None = None
+        self._expiry_at = 0.0
+        self._expiry: Timer | None = None
         self._closed = False
         self.connects = 0
         self.dropped = 0
@@ -245,6 +246,9 @@ class ServerConnection:
         self._unwritten.clear()
         self._congested = False
         self._uncongested.fire()
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
         pending, self._pending = self._pending, {}
         for request in pending.values():
             if not request.answer.done():
@@ -258,15 +262,16 @@ class ServerConnection:
 
     def _look_later(self, deadline: float) -> None:
         """See to it that late requests are looked for when this one is late."""
-        if self._expiry_at is None or deadline < self._expiry_at:
-            self._expiry_at = deadline
-            left = deadline - self._runtime.monotonic()
-            self._runtime.call_later(left, self._expire, deadline)
+        if self._expiry is not None:
+            if self._expiry_at <= deadline:
+                return
+            self._expiry.cancel()
+        self._expiry_at = deadline
+        left = deadline - self._runtime.monotonic()
+        self._expiry = self._runtime.call_later(left, self._expire)
 
-    def _expire(self, when: float) -> None:
-        if when != self._expiry_at:
-            return  # an earlier look was asked for meanwhile, and has been taken
-        self._expiry_at = None
+    def _expire(self) -> None:
+        self._expiry = None
         now = self._runtime.monotonic()
         silent = False
         for request in [*self._pending.values()]:

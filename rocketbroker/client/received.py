@@ -28,21 +28,20 @@ def topic_of(message: StoredMessage) -> str:
     return message.topic
 
 
-@final
-class ReceivedMessage:
-    """A message, and what becomes of it.
+class MessageView:
+    """What can be read of a message.
 
     @ivar stored: as it was stored, but decompressed.
     @ivar topic: where it was sent to.
+    @ivar queue: where it was read; of a retried message a queue of the retry topic.
     """
 
-    __slots__ = ("_settlement", "_taken", "stored", "topic")
+    __slots__ = ("queue", "stored", "topic")
 
-    def __init__(self, settlement: Settlement, taken: Taken) -> None:
-        self._settlement = settlement
-        self._taken = taken
-        self.stored = taken.message
-        self.topic = topic_of(taken.message)
+    def __init__(self, stored: StoredMessage, queue: MessageQueue) -> None:
+        self.stored = stored
+        self.queue = queue
+        self.topic = topic_of(stored)
 
     def __repr__(self) -> str:
         return f"<message {self.offset} of {self.queue}: {len(self.body)} bytes>"
@@ -86,11 +85,6 @@ class ReceivedMessage:
         return self.stored.properties.get(properties.SHARDING_KEY)
 
     @property
-    def queue(self) -> MessageQueue:
-        """Where it was read; of a retried message a queue of the retry topic."""
-        return self._taken.queue.queue
-
-    @property
     def offset(self) -> int:
         """Its place there."""
         return self.stored.queue_offset
@@ -109,6 +103,18 @@ class ReceivedMessage:
     def stored_at(self) -> float:
         """When it was stored, in seconds since 1970, by the broker's clock."""
         return self.stored.store_ms / 1000
+
+
+@final
+class ReceivedMessage(MessageView):
+    """A message, and what becomes of it."""
+
+    __slots__ = ("_settlement", "_taken")
+
+    def __init__(self, settlement: Settlement, taken: Taken) -> None:
+        super().__init__(taken.message, taken.queue.queue)
+        self._settlement = settlement
+        self._taken = taken
 
     async def ack(self) -> None:
         """It is done: the group does not need it again.

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.client.connections import Connections
 from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.runtimes.machine import reason
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
+from rocketbroker.client.runtimes.on_twisted import TwistedRuntime
 from rocketbroker.client.waits import Tasks
+from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.errors import ConnectionLost, RequestTimeout
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.testing.network import MemoryNetwork
 from rocketbroker.testing.runtime import MemoryRuntime
+from rocketbroker.wire.command import Command, response_to
 
 # Trial would run a contract that is a test case by itself.
 if TYPE_CHECKING:
@@ -139,6 +149,72 @@ class AsyncioRuntimeTests(RuntimeContract, SynchronousTestCase):
     def outcome(self, scenario: Scenario[T]) -> T:
         """See L{RuntimeContract}."""
         return asyncio.run(scenario(AsyncioRuntime()))
+
+
+class TwistedRuntimeTests(RuntimeContract, SynchronousTestCase):
+    """The one on Twisted, on a reactor whose network is in memory."""
+
+    def setUp(self) -> None:
+        self.network = MemoryNetwork()
+        self.runtime = TwistedRuntime(cast(Any, self.network))
+
+    def outcome(self, scenario: Scenario[T]) -> T:
+        """See L{RuntimeContract}."""
+        return self.finish(scenario(self.runtime))
+
+    def finish(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine that ends within a second."""
+        done = Deferred.fromCoroutine(coroutine)
+        for _ in range(1000):
+            self.network.advance(0.001)
+        return self.successResultOf(done)
+
+    def server(self) -> int:
+        """A server that answers with what it got; its port."""
+        table = ResponderTable()
+
+        def echo(connection: IConnection, command: Command) -> Command:
+            return response_to(command, body=command.body)
+
+        table.register(1, echo)
+        server = RemotingServer(cast(Any, self.network), RemotingServerOptions(), table)
+        return server.listen(0)
+
+    def test_requestsFindTheirWay(self) -> None:
+        """There and back; and again after the connection was lost."""
+        port = self.server()
+        connections = Connections(self.runtime)
+        address = f"127.0.0.1:{port}"
+
+        async def ask(body: bytes) -> bytes:
+            return (await connections.ask(address, Command(1, {}, body), 0.5)).body
+
+        self.assertEqual(self.finish(ask(b"one")), b"one")
+        self.network.break_all(port)
+        self.network.settle()
+        self.assertEqual(self.finish(ask(b"two")), b"two")
+        self.assertEqual(connections.to(address).connects, 2)
+        self.finish(connections.close())
+        self.assertEqual(self.network.transports, [])
+        self.assertEqual(self.network.getDelayedCalls(), [])
+
+    def test_nobodyListens(self) -> None:
+        """Refused, or silent until the time is over, or no longer wanted."""
+        connections = Connections(self.runtime)
+        self.network.silent.add(2)
+        for port in (1, 2):
+            address = f"127.0.0.1:{port}"
+            asking = connections.ask(address, Command(1), 0.5)
+            failed = Deferred.fromCoroutine(asking)
+            self.network.advance(0.6)
+            self.failureResultOf(failed, ConnectionLost, RequestTimeout)
+        waiting = Deferred.fromCoroutine(
+            connections.ask("127.0.0.1:2", Command(1), 0.5)
+        )
+        self.network.settle()
+        self.finish(connections.close())
+        self.failureResultOf(waiting)
+        self.assertEqual(self.network.getDelayedCalls(), [])
 
 
 class ReasonTests(SynchronousTestCase):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from typing import ClassVar
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar, cast
 
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTCP
+from twisted.trial.unittest import SynchronousTestCase, TestCase
 
+from rocketbroker import deferred, threads
 from rocketbroker.aio import MessageStream, Session, connect
 from rocketbroker.blocking import Client, Settings
-from tests.integration.servers import Cluster
+from tests.integration.servers import ROOT, Cluster, environment
 
 #: How long something may take; nothing is asserted about it.
 SECONDS = 60.0
@@ -29,6 +38,12 @@ class Shared:
             atexit.register(cluster.stop)
             cls.cluster = cluster.start()
         return cls.cluster
+
+
+def create(names: str, topic: str, queues: int = 4) -> None:
+    """Make a topic."""
+    with Client(Settings(names)) as client:
+        client.create_topic(topic, queues)
 
 
 class AsyncioTests(SynchronousTestCase):
@@ -150,3 +165,176 @@ class AsyncioTests(SynchronousTestCase):
 
         self.assertGreaterEqual(asyncio.run(scenario()), 1)
         self.assertEqual(seen, [("bad", 1), ("dead", 1), ("bad", 2)])
+
+
+#: A program that forks: parent and child send with one session, and close it.
+FORK = """
+import os, sys
+from rocketbroker.threads import connect
+mq = connect(sys.argv[1])
+mq.send("ThreadsFork", "before")
+child = os.fork()
+for number in range(20):
+    mq.send("ThreadsFork", f"{'parent' if child else 'child'} {number}")
+mq.close()
+if child:
+    os.waitpid(child, 0)
+else:
+    os._exit(0)
+"""
+
+#: A program that leaves its consumer open when it ends.
+LEFT = """
+import sys
+from rocketbroker.threads import connect
+mq = connect(sys.argv[1])
+mq.send("ThreadsLeft", "x")
+stream = mq.consumer("ThreadsLeft", "ThreadsLeftG", start="earliest")
+stream.__enter__()
+message = stream.next(60.0)
+message.ack()
+"""
+
+
+class ThreadsTests(SynchronousTestCase):
+    """C{rocketbroker.threads}."""
+
+    def setUp(self) -> None:
+        self.names = Shared.get().names
+
+    def bodies(self, topic: str) -> list[str]:
+        """All messages of a topic, sorted."""
+        found = []
+        with threads.connect(self.names) as mq:
+            group = f"{topic}All"
+            with mq.consumer(topic, group, start="earliest") as messages:
+                while (message := messages.next(1.0)) is not None:
+                    found.append(message.text)
+                    message.ack()
+        return sorted(found)
+
+    def program(self, text: str) -> None:
+        """Run a program to its end."""
+        subprocess.run(
+            [sys.executable, "-c", text, self.names],
+            cwd=ROOT,
+            env=environment(),
+            check=True,
+            timeout=SECONDS,
+        )
+
+    def test_threadsShareASession(self) -> None:
+        """Many send, and one is stopped from another thread while it reads."""
+        create(self.names, "ThreadsShared")
+        found: list[str] = []
+        with threads.connect(self.names) as mq, ThreadPoolExecutor(20) as pool:
+            messages = mq.consumer("ThreadsShared", "ThreadsSharedG", start="earliest")
+
+            def read() -> None:
+                for message in messages:
+                    found.append(message.text)
+                    message.ack()
+
+            with messages:
+                reading = threading.Thread(target=read)
+                reading.start()
+                texts = [str(n) for n in range(200)]
+                list(pool.map(lambda text: mq.send("ThreadsShared", text), texts))
+                end = time.monotonic() + SECONDS
+                while len(found) < 200 and time.monotonic() < end:
+                    time.sleep(0.01)
+            reading.join()
+        self.assertEqual(sorted(found), sorted(texts))
+
+    def test_listenerRunsInThreads(self) -> None:
+        """Several at a time; one that fails comes again."""
+        create(self.names, "ThreadsListen")
+        seen: list[str] = []
+        both = threading.Barrier(2)
+        mq = threads.connect(self.names)
+
+        @mq.on("ThreadsListen", group="ThreadsListenG", start="earliest")
+        def handle(message: threads.ReceivedMessage) -> None:
+            if message.attempt == 1:
+                both.wait(SECONDS)
+                if message.text == "bad":
+                    seen.append("failed")
+                    message.retry(delay_level=1)
+                    return
+            seen.append(message.text)
+            if sorted(seen) == ["bad", "failed", "good"]:
+                mq.stop()
+
+        with mq:
+            mq.send("ThreadsListen", "bad")
+            mq.send("ThreadsListen", "good")
+            mq.run()
+        self.assertEqual(sorted(seen), ["bad", "failed", "good"])
+
+    def test_childOfAForkHasItsOwnConnections(self) -> None:
+        """Both send with the same session, and nothing is stored twice or lost."""
+        create(self.names, "ThreadsFork")
+        self.program(FORK)
+        sent = [f"{who} {n}" for who in ("parent", "child") for n in range(20)]
+        self.assertEqual(self.bodies("ThreadsFork"), sorted(["before", *sent]))
+
+    def test_sessionThatIsLeftOpenIsClosedAtTheEnd(self) -> None:
+        """What was acknowledged is committed."""
+        create(self.names, "ThreadsLeft", 1)
+        self.program(LEFT)
+        with Client(Settings(self.names)) as client:
+            (queue,) = client.queues("ThreadsLeft")
+            self.assertEqual(client.committed_offset(queue, "ThreadsLeftG"), 1)
+
+
+class DeferredTests(TestCase):
+    """C{rocketbroker.deferred}."""
+
+    def setUp(self) -> None:
+        self.names = Shared.get().names
+        self.reactor = cast(IReactorTCP, reactor)
+
+    def test_deferredsFireWithResults(self) -> Deferred[None]:
+        """A message is sent and received, with callbacks alone."""
+        create(self.names, "DeferredOne")
+        mq = deferred.connect(self.reactor, self.names)
+        stream = mq.consumer("DeferredOne", "DeferredOneG", start="earliest")
+
+        def take(message: deferred.ReceivedMessage | None) -> Deferred[None]:
+            assert message is not None
+            self.assertEqual((message.text, message.tag), ("hello", "a"))
+            return message.ack()
+
+        received = (
+            stream.start()
+            .addCallback(lambda _: mq.send("DeferredOne", "hello", tag="a"))
+            .addCallback(lambda _: stream.next(SECONDS))
+            .addCallback(take)
+        )
+        return received.addBoth(
+            lambda outcome: mq.close().addCallback(lambda _: outcome)
+        )
+
+    async def test_coroutineReadsAsWithAsyncio(self) -> None:
+        """Contexts and iteration; a listener runs until it is stopped."""
+        create(self.names, "DeferredTwo")
+        seen: list[str] = []
+        async with deferred.connect(self.reactor, self.names) as mq:
+            await mq.send("DeferredTwo", "1")
+            async with mq.consumer(
+                "DeferredTwo", "DeferredTwoG", start="earliest"
+            ) as messages:
+                async for message in messages:
+                    seen.append(message.text)
+                    await message.ack()
+                    break
+
+            @mq.on("DeferredTwo", group="DeferredTwoG")
+            def handle(message: deferred.ReceivedMessage) -> Deferred[None]:
+                seen.append(message.text)
+                mq.stop()
+                return message.ack()
+
+            await mq.send("DeferredTwo", "2")
+            await mq.run()
+        self.assertEqual(seen, ["1", "2"])

@@ -1,0 +1,67 @@
+# -*- test-case-name: tests.deferred -*-
+"""Producers and consumers for Twisted: Deferreds, with the reactor that is given.
+
+One import suffices::
+
+    from rocketbroker.deferred import connect
+
+    mq = connect(reactor, "127.0.0.1:9876")
+    sent = mq.send("Orders", "hello", tag="paid", keys=["k1"])
+    sent.addCallback(lambda result: print(result.message_id))
+
+A Deferred can be awaited, so in a coroutine of Twisted it reads as with asyncio::
+
+    async with connect(reactor) as mq:
+        async with mq.consumer("Orders", group="billing") as messages:
+            async for message in messages:
+                print(message.text)
+                await message.ack()
+
+The members of a group share the queues of a topic, also with members in other
+languages. A listener returns a value or a Deferred, or is a coroutine::
+
+    @mq.on("Orders", group="billing", concurrency=20)
+    def handle(message): ...
+
+    mq.run()
+
+Module: L{face<rocketbroker.deferred.face>}. What stands behind it:
+L{rocketbroker.client}. Errors are in L{rocketbroker.client.errors}.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocketbroker.deferred.face import (
+        MessageStream,
+        ReceivedMessage,
+        Session,
+        connect,
+    )
+    from rocketbroker.records.outgoing import Message
+    from rocketbroker.routing.send_requests import SendResult
+    from rocketbroker.routing.topic_view import MessageQueue
+
+__all__ = [
+    "connect",
+    "Session",
+    "MessageStream",
+    "ReceivedMessage",
+    "Message",
+    "SendResult",
+    "MessageQueue",
+]
+
+_MODULES = {
+    "Message": "rocketbroker.records.outgoing",
+    "SendResult": "rocketbroker.routing.send_requests",
+    "MessageQueue": "rocketbroker.routing.topic_view",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULES.get(name, "rocketbroker.deferred.face")
+    return getattr(import_module(module), name)

@@ -1,0 +1,212 @@
+# -*- test-case-name: tests.deferred -*-
+"""The client for Twisted: the coroutines of the core, as Deferreds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Iterable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorCore, IReactorTCP
+
+from rocketbroker.client import session as core
+from rocketbroker.client.options import (
+    ClientOptions,
+    ConsumerOptions,
+    client_settings,
+)
+from rocketbroker.client.received import MessageView
+from rocketbroker.client.received import ReceivedMessage as CoreMessage
+from rocketbroker.client.runtimes.machine import offset_folder
+from rocketbroker.client.runtimes.on_twisted import TwistedRuntime
+from rocketbroker.client.session import CONCURRENCY
+from rocketbroker.routing.topic_view import MessageQueue
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@final
+class ReceivedMessage(MessageView):
+    """A message, and what becomes of it."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: CoreMessage) -> None:
+        super().__init__(message.stored, message.queue)
+        self._message = message
+
+    def ack(self) -> Deferred[None]:
+        """See L{CoreMessage.ack}."""
+        return Deferred.fromCoroutine(self._message.ack())
+
+    def retry(self, delay_level: int = 0) -> Deferred[None]:
+        """See L{CoreMessage.retry}."""
+        return Deferred.fromCoroutine(self._message.retry(delay_level))
+
+    def dead_letter(self) -> Deferred[None]:
+        """See L{CoreMessage.dead_letter}."""
+        return Deferred.fromCoroutine(self._message.dead_letter())
+
+
+#: Handles a message: returns, and it is acknowledged; raises, and it comes again. A
+#: Deferred or a coroutine is waited for.
+Listener = Callable[[ReceivedMessage], object]
+
+L = TypeVar("L", bound=Listener)
+
+
+@final
+class MessageStream:
+    """The messages of one consumer, from L{start} to L{close}.
+
+    In a coroutine it is a context, and an iterator in it.
+    """
+
+    def __init__(self, stream: core.MessageStream) -> None:
+        self._stream = stream
+
+    def start(self) -> Deferred[MessageStream]:
+        """Join the group; fires with this stream."""
+        return Deferred.fromCoroutine(self._start())
+
+    async def _start(self) -> MessageStream:
+        await self._stream.__aenter__()
+        return self
+
+    def next(self, timeout: float | None = None) -> Deferred[ReceivedMessage | None]:
+        """See L{core.MessageStream.next}."""
+        return Deferred.fromCoroutine(self._next(timeout))
+
+    async def _next(self, timeout: float | None) -> ReceivedMessage | None:
+        message = await self._stream.next(timeout)
+        return None if message is None else ReceivedMessage(message)
+
+    def close(self) -> Deferred[None]:
+        """See L{core.MessageStream.close}."""
+        return Deferred.fromCoroutine(self._stream.close())
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are ours now."""
+        return self._stream.queues
+
+    async def __aenter__(self) -> MessageStream:
+        return await self._start()
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self._stream.close()
+
+    def __aiter__(self) -> MessageStream:
+        return self
+
+    async def __anext__(self) -> ReceivedMessage:
+        return ReceivedMessage(await self._stream.__anext__())
+
+
+def _deferred(
+    method: Callable[Concatenate[core.Session, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Session, P], Deferred[T]]:
+    """A method of the core that returns a Deferred."""
+
+    @wraps(method)
+    def call(self: Session, /, *args: P.args, **options: P.kwargs) -> Deferred[T]:
+        return Deferred.fromCoroutine(method(self.core, *args, **options))
+
+    return call
+
+
+@final
+class Session:
+    """Sends and receives messages.
+
+    @ivar core: what stands behind it.
+    """
+
+    def __init__(self, reactor: IReactorTCP, session: core.Session) -> None:
+        self._reactor = cast(IReactorCore, reactor)
+        self.core = session
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.core.close()
+
+    send = _deferred(core.Session.send)
+    send_oneway = _deferred(core.Session.send_oneway)
+    send_batch = _deferred(core.Session.send_batch)
+    close = _deferred(core.Session.close)
+
+    def consumer(
+        self, topic: str, group: str, **options: Unpack[ConsumerOptions]
+    ) -> MessageStream:
+        """See L{core.Session.consumer}."""
+        return MessageStream(self.core.consumer(topic, group, **options))
+
+    def on(
+        self,
+        topic: str,
+        *,
+        group: str,
+        concurrency: int = CONCURRENCY,
+        **options: Unpack[ConsumerOptions],
+    ) -> Callable[[L], L]:
+        """See L{core.Session.on}."""
+        register = self.core.on(topic, group=group, concurrency=concurrency, **options)
+
+        def decorate(listener: L) -> L:
+            register(lambda message: listener(ReceivedMessage(message)))
+            return listener
+
+        return decorate
+
+    def run(self) -> Deferred[None]:
+        """See L{core.Session.run}.
+
+        A reactor that is about to stop lets it finish what is in hand before.
+        """
+        finished: Deferred[None] = Deferred()
+        asked: list[bool] = []
+
+        def stop() -> Deferred[None]:
+            asked.append(True)
+            self.core.stop()
+            return finished
+
+        trigger = self._reactor.addSystemEventTrigger("before", "shutdown", stop)
+
+        def ended(result: T) -> T:
+            if asked:
+                finished.callback(None)
+            else:
+                self._reactor.removeSystemEventTrigger(trigger)
+            return result
+
+        return Deferred.fromCoroutine(self.core.run()).addBoth(ended)
+
+    def stop(self) -> None:
+        """See L{core.Session.stop}."""
+        self.core.stop()
+
+
+def connect(
+    reactor: IReactorTCP,
+    name_servers: str | Iterable[str] | None = None,
+    **options: Unpack[ClientOptions],
+) -> Session:
+    """A session with the brokers that name servers know.
+
+    Nothing is opened before the first send or receive.
+
+    @param reactor: what it runs on.
+    @param name_servers: C{host:port}, several with semicolons between, or a list of
+        them; unless given, the variable ROCKETMQ_NAMESRV, else 127.0.0.1:9876.
+    @param options: see L{ClientOptions}.
+    @raise ConfigurationError: something cannot be as it is given.
+    """
+    client, producer = client_settings(name_servers, options, os.environ)
+    runtime = TwistedRuntime(reactor)
+    return Session(reactor, core.Session(runtime, client, producer, offset_folder))

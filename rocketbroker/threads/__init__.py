@@ -1,0 +1,67 @@
+# -*- test-case-name: tests.threads -*-
+"""Producers and consumers for plain threads: calls that wait.
+
+One import suffices::
+
+    from rocketbroker.threads import connect
+
+    with connect("127.0.0.1:9876") as mq:
+        mq.send("Orders", "hello", tag="paid", keys=["k1"])
+        with mq.consumer("Orders", group="billing", tags="paid") as messages:
+            for message in messages:
+                print(message.text)
+                message.ack()
+
+The members of a group share the queues of a topic, also with members in other
+languages. A listener runs in a pool of threads::
+
+    @mq.on("Orders", group="billing", concurrency=20)
+    def handle(message): ...
+
+    mq.run()
+
+Any number of threads may share a session. Behind it one thread runs the event loop; it
+begins with the first call, and a child of a fork begins its own. A session that is left
+open is closed when the interpreter ends.
+
+Modules: L{face<rocketbroker.threads.face>}; L{loop_thread
+<rocketbroker.threads.loop_thread>}. What stands behind them: L{rocketbroker.client}.
+Errors are in L{rocketbroker.client.errors}.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocketbroker.records.outgoing import Message
+    from rocketbroker.routing.send_requests import SendResult
+    from rocketbroker.routing.topic_view import MessageQueue
+    from rocketbroker.threads.face import (
+        MessageStream,
+        ReceivedMessage,
+        Session,
+        connect,
+    )
+
+__all__ = [
+    "connect",
+    "Session",
+    "MessageStream",
+    "ReceivedMessage",
+    "Message",
+    "SendResult",
+    "MessageQueue",
+]
+
+_MODULES = {
+    "Message": "rocketbroker.records.outgoing",
+    "SendResult": "rocketbroker.routing.send_requests",
+    "MessageQueue": "rocketbroker.routing.topic_view",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULES.get(name, "rocketbroker.threads.face")
+    return getattr(import_module(module), name)

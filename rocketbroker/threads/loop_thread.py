@@ -1,0 +1,84 @@
+# -*- test-case-name: tests.threads -*-
+"""The thread that runs the event loop of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar, final
+
+from rocketbroker.errors import ClientClosed
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+@final
+class LoopThread:
+    """An event loop in a thread of its own.
+
+    It is a daemon: a program whose other threads have ended ends.
+
+    @ivar process_id: whose thread it is; a child of a fork has none.
+    """
+
+    def __init__(self) -> None:
+        self.process_id = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._run, name="rocketbroker", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.close()
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine there.
+
+        @raise RuntimeError: this is that thread, which would wait for itself.
+        @raise ClientClosed: the loop has been stopped.
+        """
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError(
+                "a blocking call in the thread of the event loop would wait for ever; "
+                "use rocketbroker.aio in coroutines"
+            )
+        if not self._thread.is_alive():
+            coroutine.close()
+            raise ClientClosed("the session was closed before")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there, and wait for its result.
+
+        Whatever ends the wait early, such as KeyboardInterrupt, cancels it.
+        """
+        future = self.submit(coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def in_pool(
+        self, pool: Executor, function: Callable[[A], object], argument: A
+    ) -> None:
+        """In a coroutine of the loop: call a function in a thread of a pool."""
+        await self._loop.run_in_executor(pool, function, argument)
+
+    def soon(self, callback: Callable[[], object]) -> None:
+        """Call there, and do not wait."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(callback)
+
+    def stop(self) -> None:
+        """Stop the loop, and wait until the thread has ended."""
+        self.soon(self._loop.stop)
+        self._thread.join()

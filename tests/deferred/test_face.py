@@ -1,0 +1,72 @@
+"""The face for Twisted."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from twisted.trial.unittest import SynchronousTestCase
+
+import rocketbroker.deferred
+from rocketbroker.deferred import connect
+from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
+from rocketbroker.testing.network import MemoryNetwork
+from tests.faces import NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+
+#: Loads all that a program with a producer and a consumer loads.
+PROGRAM = """
+from rocketbroker.deferred import *
+from twisted.internet.task import Clock
+mq = connect(Clock(), "127.0.0.1:1")
+mq.consumer("T", "G", broadcast=True)
+"""
+
+
+class FaceTests(SynchronousTestCase):
+    """C{from rocketbroker.deferred import connect}."""
+
+    def setUp(self) -> None:
+        self.network = MemoryNetwork()
+
+    def connect(self, servers: Any = "127.0.0.1:1", **options: Any) -> Any:
+        """A session on the memory network."""
+        return connect(cast(Any, self.network), servers, **options)
+
+    def test_noAsyncio(self) -> None:
+        """But what Twisted itself loads for its Deferreds; nor is a reactor installed:
+        the program chooses it."""
+        ours = "rocketbroker.client.runtimes.on_asyncio"
+        self.assertEqual(loaded(PROGRAM, ours, "twisted.internet.reactor"), "")
+        twisteds = loaded("import twisted.internet.defer", "asyncio.runners")
+        self.assertEqual(loaded(PROGRAM, "asyncio.runners"), twisteds)
+
+    def test_namesAreThere(self) -> None:
+        """All that the package names can be imported from it, and nothing else."""
+        self.assertEqual(missing(rocketbroker.deferred), [])
+        self.assertFalse(hasattr(rocketbroker.deferred, "Connection"))
+
+    def test_wrongArgumentsAreOneSentence(self) -> None:
+        """At once, not with the first message."""
+        for servers, options in NO_CONNECTIONS:
+            with self.assertRaises(ConfigurationError):
+                self.connect(servers, **options)
+        mq = self.connect()
+        for topic, group, options in NO_CONSUMERS:
+            with self.assertRaises(ConfigurationError):
+                mq.consumer(topic, group, **options)
+            with self.assertRaises(ConfigurationError):
+                mq.on(topic, group=group, **options)
+
+    def test_failuresComeByDeferred(self) -> None:
+        """When the patience is over, and at once when it is closed."""
+        mq = self.connect(patience=2.0)
+        sending = mq.send("T", "x")
+        self.network.advance(0.01)
+        self.assertNoResult(sending)
+        for _ in range(30):
+            self.network.advance(0.1)
+        self.failureResultOf(sending, ConnectionLost)
+        closing = mq.close()
+        self.network.settle()
+        self.successResultOf(closing)
+        self.failureResultOf(mq.send("T", "x"), ClientClosed)
+        self.assertEqual(self.network.getDelayedCalls(), [])

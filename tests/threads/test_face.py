@@ -1,0 +1,134 @@
+"""The face for threads: one loop, any number of threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import CancelledError
+
+from twisted.trial.unittest import SynchronousTestCase
+
+import rocketbroker.threads
+from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
+from rocketbroker.threads import connect
+from rocketbroker.threads.loop_thread import LoopThread
+from tests.faces import NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+
+#: Loads all that a program with a producer and a consumer loads.
+PROGRAM = """
+from rocketbroker.threads import *
+with connect("127.0.0.1:1") as mq:
+    mq.consumer("T", "G", broadcast=True)
+"""
+
+
+class FaceTests(SynchronousTestCase):
+    """C{from rocketbroker.threads import connect}."""
+
+    def test_noTwisted(self) -> None:
+        """It runs on asyncio."""
+        self.assertEqual(loaded(PROGRAM, "twisted"), "")
+
+    def test_namesAreThere(self) -> None:
+        """All that the package names can be imported from it, and nothing else."""
+        self.assertEqual(missing(rocketbroker.threads), [])
+        self.assertFalse(hasattr(rocketbroker.threads, "Connection"))
+
+    def test_wrongArgumentsAreOneSentence(self) -> None:
+        """At once, not with the first message."""
+        for servers, options in NO_CONNECTIONS:
+            with self.assertRaises(ConfigurationError):
+                connect(servers, **options)
+        with connect("a:1") as mq:
+            for topic, group, options in NO_CONSUMERS:
+                with self.assertRaises(ConfigurationError):
+                    mq.consumer(topic, group, **options)
+                with self.assertRaises(ConfigurationError):
+                    mq.on(topic, group=group, **options)
+
+    def test_closedSessionSaysSo(self) -> None:
+        """Closing twice is closing once; a session that was never used closes, too."""
+        mq = connect("127.0.0.1:1", patience=0.01)
+        with self.assertRaises(ConnectionLost):
+            mq.send("T", "x")
+        for _ in range(2):
+            mq.close()
+        with self.assertRaises(ClientClosed):
+            mq.send("T", "x")
+        connect("127.0.0.1:1").close()
+
+
+class LoopThreadTests(SynchronousTestCase):
+    """The thread behind a session."""
+
+    def setUp(self) -> None:
+        self.thread = LoopThread()
+        self.addCleanup(self.thread.stop)
+
+    def test_callsOfManyThreadsRunSideBySide(self) -> None:
+        """Each gets its own result."""
+        meeting = asyncio.Barrier(5)
+        found: list[int] = []
+
+        async def meet(number: int) -> int:
+            await meeting.wait()
+            return number
+
+        threads = [
+            threading.Thread(target=lambda n=n: found.append(self.thread.call(meet(n))))
+            for n in range(5)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(found), [*range(5)])
+
+    def test_errorsComeThrough(self) -> None:
+        """As they were raised."""
+
+        async def fail() -> None:
+            raise ConnectionLost("gone")
+
+        with self.assertRaises(ConnectionLost):
+            self.thread.call(fail())
+
+    def test_blockingCallInTheLoopIsRefused(self) -> None:
+        """It would wait for itself."""
+
+        async def nothing() -> None:
+            """Do nothing."""
+
+        async def block() -> None:
+            self.thread.call(nothing())
+
+        with self.assertRaises(RuntimeError):
+            self.thread.call(block())
+
+    def test_cancelledCallIsCancelledThere(self) -> None:
+        """So that nothing goes on that nobody waits for."""
+        cancelled = threading.Event()
+
+        async def wait() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+
+        future = self.thread.submit(wait())
+        self.thread.call(asyncio.sleep(0))
+        future.cancel()
+        self.assertRaises(CancelledError, future.result)
+        self.assertTrue(cancelled.wait(30.0))
+
+    def test_stoppedThreadTakesNothing(self) -> None:
+        """It says that it was closed."""
+        thread = LoopThread()
+        thread.stop()
+
+        async def nothing() -> None:
+            """Do nothing."""
+
+        with self.assertRaises(ClientClosed):
+            thread.call(nothing())
+        thread.soon(lambda: None)
