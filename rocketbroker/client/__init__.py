@@ -39,6 +39,8 @@ Sending:
   - L{outages<rocketbroker.client.outages>}: what is away, said once.
   - L{producer<rocketbroker.client.producer>}: C{await send(message)}, batches, oneway;
     tries again until the time is over.
+  - L{transactions<rocketbroker.client.transactions>}: half messages: C{await
+    begin(message)}, their ends, and the broker's questions.
 
 Receiving, from the broker to the user:
 

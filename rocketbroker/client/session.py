@@ -24,8 +24,10 @@ from rocketbroker.client.received import ReceivedMessage
 from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
 from rocketbroker.client.subscription import subscription
+from rocketbroker.client.transactions import Check, Transaction, Transactions
 from rocketbroker.client.waits import Signal, Tasks, together
 from rocketbroker.errors import ClientClosed, ConfigurationError
+from rocketbroker.records.names import INNER_PRODUCER
 from rocketbroker.records.outgoing import Message
 from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
@@ -37,6 +39,7 @@ CONCURRENCY: Final = 20
 Listener = Callable[[ReceivedMessage], object]
 
 L = TypeVar("L", bound=Listener)
+C = TypeVar("C", bound=Check)
 
 _log: Final = logging.getLogger("rocketbroker.client")
 
@@ -132,6 +135,8 @@ class Session:
         self._producing = producing
         self._sending: Instance | None = None
         self._producer: Producer | None = None
+        self._transactions: Transactions | None = None
+        self._checks: dict[str, Check] = {}
         self._streams: list[MessageStream] = []
         self._registrations: list[_Registration] = []
         self._stopping = False
@@ -139,6 +144,8 @@ class Session:
         self._closed = False
 
     async def __aenter__(self) -> Session:
+        if self._checks:
+            await self._all_transactions().join()
         return self
 
     async def __aexit__(self, *problem: object) -> None:
@@ -245,6 +252,68 @@ class Session:
             messages. Errors as L{send}; those before the failed request are stored.
         """
         return await self.producer.send_batch(messages, queue, timeout)
+
+    # Transactions.
+
+    def check(self, topic: str) -> Callable[[C], C]:
+        """Decorate a function or coroutine that says what became of a transaction.
+
+        The broker asks when the end of one did not arrive. It is given the half
+        message, and returns True: commit; False: roll back; None: not known yet. The
+        broker can ask from when the session is entered.
+
+        @raise ConfigurationError: the session has no group of its own.
+        """
+        self._check_group()
+
+        def register(decide: C) -> C:
+            self._checks[topic] = decide
+            return decide
+
+        return register
+
+    async def transaction(
+        self,
+        topic: str,
+        body: bytes | str,
+        *,
+        tag: str | None = None,
+        keys: str | Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        order_key: str | None = None,
+        timeout: float | None = None,
+    ) -> Transaction:
+        """Store a message that nobody reads before the transaction is committed.
+
+        It is a context, which commits at its end, and rolls back if that is an error.
+
+        @raise ConfigurationError: the session has no group of its own, or no C{check}.
+        """
+        self._check_group()
+        if topic not in self._checks:
+            raise ConfigurationError(
+                f"a transaction needs a function decorated with check({topic!r}), "
+                "which says what became of it if this process ends in between"
+            )
+        message = message_of(
+            topic, body, tag, keys, properties, 0, None, None, order_key
+        )
+        return await self._all_transactions().begin(message, None, timeout)
+
+    def _check_group(self) -> None:
+        if self._producing.group == INNER_PRODUCER:
+            raise ConfigurationError(
+                "transactions need a group of producers: connect(..., group=...)"
+            )
+
+    def _all_transactions(self) -> Transactions:
+        if self._transactions is None:
+            producer = self.producer
+            assert self._sending is not None
+            self._transactions = Transactions(
+                self._sending, producer, self._producing.group, self._checks
+            )
+        return self._transactions
 
     # Receiving.
 

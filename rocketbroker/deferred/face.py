@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorCore, IReactorTCP
 
 from rocketbroker.client import session as core
+from rocketbroker.client import transactions
 from rocketbroker.client.options import (
     ClientOptions,
     ConsumerOptions,
@@ -22,6 +23,7 @@ from rocketbroker.client.received import ReceivedMessage as CoreMessage
 from rocketbroker.client.runtimes.machine import offset_folder
 from rocketbroker.client.runtimes.on_twisted import TwistedRuntime
 from rocketbroker.client.session import CONCURRENCY
+from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
 
 P = ParamSpec("P")
@@ -56,6 +58,7 @@ class ReceivedMessage(MessageView):
 Listener = Callable[[ReceivedMessage], object]
 
 L = TypeVar("L", bound=Listener)
+C = TypeVar("C", bound=transactions.Check)
 
 
 @final
@@ -106,6 +109,50 @@ class MessageStream:
         return ReceivedMessage(await self._stream.__anext__())
 
 
+@final
+class Transaction:
+    """A half message that waits for its end; see L{transactions.Transaction}."""
+
+    def __init__(self, transaction: transactions.Transaction) -> None:
+        self._transaction = transaction
+
+    @property
+    def result(self) -> SendResult:
+        """Where the half message is."""
+        return self._transaction.result
+
+    async def __aenter__(self) -> Transaction:
+        return self
+
+    async def __aexit__(self, kind: object, problem: object, trace: object) -> None:
+        await self._transaction.__aexit__(kind, problem, trace)
+
+    def commit(self) -> Deferred[None]:
+        """See L{transactions.Transaction.commit}."""
+        return Deferred.fromCoroutine(self._transaction.commit())
+
+    def rollback(self) -> Deferred[None]:
+        """See L{transactions.Transaction.rollback}."""
+        return Deferred.fromCoroutine(self._transaction.rollback())
+
+
+def _beginning(
+    method: Callable[
+        Concatenate[core.Session, P], Coroutine[Any, Any, transactions.Transaction]
+    ],
+) -> Callable[Concatenate[Session, P], Deferred[Transaction]]:
+    """The method of the core that begins a transaction."""
+
+    @wraps(method)
+    def call(
+        self: Session, /, *args: P.args, **options: P.kwargs
+    ) -> Deferred[Transaction]:
+        begun = Deferred.fromCoroutine(method(self.core, *args, **options))
+        return begun.addCallback(Transaction)
+
+    return call
+
+
 def _deferred(
     method: Callable[Concatenate[core.Session, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Session, P], Deferred[T]]:
@@ -130,6 +177,7 @@ class Session:
         self.core = session
 
     async def __aenter__(self) -> Session:
+        await self.core.__aenter__()
         return self
 
     async def __aexit__(self, *problem: object) -> None:
@@ -139,6 +187,16 @@ class Session:
     send_oneway = _deferred(core.Session.send_oneway)
     send_batch = _deferred(core.Session.send_batch)
     close = _deferred(core.Session.close)
+    transaction = _beginning(core.Session.transaction)
+
+    def check(self, topic: str) -> Callable[[C], C]:
+        """See L{core.Session.check}; the function may return a Deferred."""
+        return self.core.check(topic)
+
+    def start(self) -> Deferred[Session]:
+        """Let brokers ask what C{check} answers; fires with this session."""
+        entered = Deferred.fromCoroutine(self.core.__aenter__())
+        return entered.addCallback(lambda _: self)
 
     def consumer(
         self, topic: str, group: str, **options: Unpack[ConsumerOptions]

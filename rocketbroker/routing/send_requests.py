@@ -21,6 +21,7 @@ from rocketbroker.records.properties import (
     RECONSUME_TIME,
     TIMER_DELAY_MS,
     TIMER_DELIVER_MS,
+    TRANSACTION_PREPARED,
 )
 from rocketbroker.routing.topic_view import MessageQueue
 from rocketbroker.wire.answers import field, number
@@ -149,6 +150,8 @@ class SendRequests:
         if len(body) >= self._compress_over:
             body = compression.compress(body, self._kind, self._level)
             sys_flag = sysflags.with_compression(0, self._kind)
+        if message.properties.get(TRANSACTION_PREPARED) == "true":
+            sys_flag |= sysflags.TRANSACTION_PREPARED
         text = message.property_bytes(key).decode("utf-8")
         ext = self._ext(message.topic, sys_flag, message.flag, text)
         if names.is_retry_topic(message.topic):

@@ -104,6 +104,8 @@ class PuppetBroker:
             return self._members(ext["consumerGroup"])
         if code == RequestCode.CONSUMER_SEND_MSG_BACK:
             return self._send_back(ext)
+        if code == RequestCode.END_TRANSACTION:
+            return answer()
         if code in (RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ):
             return self._lock(command)
         return self._offset(code, ext)

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, final
 
 from rocketbroker.client import session as core
+from rocketbroker.client import transactions
 from rocketbroker.client.options import (
     ClientOptions,
     ConsumerOptions,
@@ -29,6 +30,7 @@ from rocketbroker.client.runtimes.machine import (
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
 from rocketbroker.client.session import CONCURRENCY
 from rocketbroker.errors import ClientClosed
+from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
 from rocketbroker.threads.loop_thread import LoopThread
 
@@ -67,6 +69,7 @@ class ReceivedMessage(MessageView):
 Listener = Callable[[ReceivedMessage], object]
 
 L = TypeVar("L", bound=Listener)
+C = TypeVar("C", bound=Callable[[MessageView], bool | None])
 
 
 @final
@@ -110,6 +113,52 @@ class MessageStream:
         self._thread.call(self._stream.close())
 
 
+@final
+class Transaction:
+    """A half message that waits for its end; see L{transactions.Transaction}."""
+
+    def __init__(
+        self, thread: LoopThread, transaction: transactions.Transaction
+    ) -> None:
+        self._thread = thread
+        self._transaction = transaction
+
+    @property
+    def result(self) -> SendResult:
+        """Where the half message is."""
+        return self._transaction.result
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        self._thread.call(self._transaction.__aexit__(kind, problem, trace))
+
+    def commit(self) -> None:
+        """See L{transactions.Transaction.commit}."""
+        self._thread.call(self._transaction.commit())
+
+    def rollback(self) -> None:
+        """See L{transactions.Transaction.rollback}."""
+        self._thread.call(self._transaction.rollback())
+
+
+def _beginning(
+    method: Callable[
+        Concatenate[core.Session, P], Coroutine[Any, Any, transactions.Transaction]
+    ],
+) -> Callable[Concatenate[Session, P], Transaction]:
+    """The method of the core that begins a transaction."""
+
+    @wraps(method)
+    def call(self: Session, /, *args: P.args, **options: P.kwargs) -> Transaction:
+        thread, session = self.behind()
+        begun = thread.call(method(session, *args, **options))
+        return Transaction(thread, begun)
+
+    return call
+
+
 def _waiting(
     method: Callable[Concatenate[core.Session, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Session, P], T]:
@@ -142,6 +191,9 @@ class Session:
         self._closed = False
 
     def __enter__(self) -> Session:
+        if self._behind is not None:  # a function may wait for questions of brokers
+            thread, session = self.behind()
+            thread.call(session.__aenter__())
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -171,6 +223,23 @@ class Session:
     send = _waiting(core.Session.send)
     send_oneway = _waiting(core.Session.send_oneway)
     send_batch = _waiting(core.Session.send_batch)
+    transaction = _beginning(core.Session.transaction)
+
+    def check(self, topic: str) -> Callable[[C], C]:
+        """See L{core.Session.check}; the function is called in a thread of its own."""
+        thread, session = self.behind()
+        register = session.check(topic)
+
+        def decorate(decide: C) -> C:
+            pool = ThreadPoolExecutor(1, f"rocketbroker-check-{topic}")
+
+            async def ask(message: MessageView) -> object:
+                return await thread.in_pool(pool, decide, message)
+
+            register(ask)
+            return decide
+
+        return decorate
 
     def consumer(
         self, topic: str, group: str, **options: Unpack[ConsumerOptions]

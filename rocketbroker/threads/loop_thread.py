@@ -68,10 +68,10 @@ class LoopThread:
             raise
 
     async def in_pool(
-        self, pool: Executor, function: Callable[[A], object], argument: A
-    ) -> None:
+        self, pool: Executor, function: Callable[[A], T], argument: A
+    ) -> T:
         """In a coroutine of the loop: call a function in a thread of a pool."""
-        await self._loop.run_in_executor(pool, function, argument)
+        return await self._loop.run_in_executor(pool, function, argument)
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Call there, and do not wait."""

@@ -46,10 +46,11 @@ class ClientCluster:
         self.runtime.settle()
         return producer
 
-    def session(self) -> Session:
-        """The simple face."""
+    def session(self, **settings: Any) -> Session:
+        """The simple face, with settings of its producer."""
         folder = OffsetFolder(MemoryDisk(), "/home")
-        return Session(self.runtime, self.settings, ProducerSettings(), lambda: folder)
+        given = ProducerSettings(**settings)
+        return Session(self.runtime, self.settings, given, lambda: folder)
 
     def consumer(self, tags: str | None = None, **settings: Any) -> Consumer:
         """A member of group G that reads topic T, not started."""

@@ -17,7 +17,7 @@ from twisted.internet.interfaces import IReactorTCP
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from rocketbroker import deferred, threads
-from rocketbroker.aio import MessageStream, Session, connect
+from rocketbroker.aio import MessageStream, ReceivedMessage, Session, connect
 from rocketbroker.blocking import Client, Settings
 from tests.integration.servers import ROOT, Cluster, environment
 
@@ -165,6 +165,56 @@ class AsyncioTests(SynchronousTestCase):
 
         self.assertGreaterEqual(asyncio.run(scenario()), 1)
         self.assertEqual(seen, [("bad", 1), ("dead", 1), ("bad", 2)])
+
+    def test_transactionIsReadWhenItIsCommitted(self) -> None:
+        """And what is rolled back is never read."""
+        self.create("AioHalf", 1)
+
+        async def scenario() -> list[str]:
+            mq = connect(self.names, group="AioHalfP")
+            mq.check("AioHalf")(lambda message: None)
+            async with mq, mq.consumer("AioHalf", "AioHalfG") as messages:
+                async with await mq.transaction("AioHalf", "committed"):
+                    self.assertIsNone(await messages.next(0.5))
+                await (await mq.transaction("AioHalf", "gone")).rollback()
+                await mq.send("AioHalf", "plain")
+                found = [await messages.next(SECONDS) for _ in range(2)]
+                return sorted(message.text for message in found if message)
+
+        self.assertEqual(asyncio.run(scenario()), ["committed", "plain"])
+
+    def test_orderIsKept(self) -> None:
+        """Of each key, by one reader at a time, also while members come and go."""
+        self.create("AioOrder")
+        seen: dict[str, list[int]] = {}
+
+        async def handle(message: ReceivedMessage) -> None:
+            key, number = message.text.split()
+            seen.setdefault(key, []).append(int(number))
+
+        async def scenario() -> None:
+            async with connect(self.names) as first, connect(self.names) as second:
+                runs = []
+                for mq in (first, second):
+                    mq.on(
+                        "AioOrder", group="AioOrderG", ordered=True, start="earliest"
+                    )(handle)
+                runs.append(asyncio.create_task(first.run()))
+                for number in range(20):
+                    if number == 5:
+                        runs.append(asyncio.create_task(second.run()))
+                    for key in "abcd":
+                        await first.send("AioOrder", f"{key} {number}", order_key=key)
+                while sum(len(set(one)) for one in seen.values()) < 80:
+                    await asyncio.sleep(0.05)
+                second.stop()
+                first.stop()
+                await asyncio.gather(*runs)
+
+        asyncio.run(asyncio.wait_for(scenario(), SECONDS))
+        for key in "abcd":
+            self.assertEqual(list(dict.fromkeys(seen[key])), [*range(20)])
+            self.assertEqual(seen[key], sorted(seen[key]))
 
 
 #: A program that forks: parent and child send with one session, and close it.
