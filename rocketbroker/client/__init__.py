@@ -59,6 +59,8 @@ Receiving, from the broker to the user:
   - L{locks<rocketbroker.client.locks>}: queues of ordered consumers.
   - L{consumer<rocketbroker.client.consumer>}: all of that for one group: C{await
     start()}, C{await next()}, C{await close()}.
+  - L{pop_consumer<rocketbroker.client.pop_consumer>}: the same for a group that pops:
+    no queue has an owner; L{pop<rocketbroker.client.pop>}: its requests, and handles.
   - L{received<rocketbroker.client.received>}: a message as the user has it: C{await
     ack()}, C{retry()}, C{dead_letter()}.
 

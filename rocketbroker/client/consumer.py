@@ -200,7 +200,7 @@ class Consumer:
         self.received += 1
         return ReceivedMessage(self, taken)
 
-    def acknowledge(self, taken: Taken) -> None:
+    async def acknowledge(self, taken: Taken) -> None:
         """See L{ReceivedMessage.ack}."""
         self._check_open()
         self._settle(taken)
@@ -218,7 +218,7 @@ class Consumer:
             return
         if self.settings.broadcast:
             # As in Java: nobody else would get it.
-            self.acknowledge(taken)
+            self._settle(taken)
             return
         if self.settings.ordered and delay_level >= 0:
             if message.reconsume_times < self.settings.attempts_allowed:

@@ -49,6 +49,8 @@ class ConsumerOptions(TypedDict, total=False):
     sql: str | None
     ordered: bool
     broadcast: bool
+    mode: str
+    invisible_seconds: float
     start: str | float
     strategy: str
     prefetch: int

@@ -14,7 +14,7 @@ from rocketbroker.routing.topic_view import MessageQueue
 class Settlement(Protocol):
     """What becomes of messages that were given out: a consumer's part of it."""
 
-    def acknowledge(self, taken: Taken) -> None:
+    async def acknowledge(self, taken: Taken) -> None:
         """See L{ReceivedMessage.ack}."""
 
     async def send_back(self, taken: Taken, delay_level: int) -> None:
@@ -124,7 +124,7 @@ class ReceivedMessage(MessageView):
 
         @raise ClientClosed: the consumer is closed; the message comes again.
         """
-        self._settlement.acknowledge(self._taken)
+        await self._settlement.acknowledge(self._taken)
 
     async def retry(self, delay_level: int = 0) -> None:
         """Give it to the group again, later; after many attempts it is a dead letter.

@@ -11,7 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final, TypeVar, Unpack, final
+from typing import Final, TypeAlias, TypeVar, Unpack, final
 
 import attrs
 
@@ -19,6 +19,7 @@ from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.local_offsets import INSTANCE_NAME, OffsetFolder
 from rocketbroker.client.options import ConsumerOptions, consumer_settings
+from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.received import ReceivedMessage
 from rocketbroker.client.runtime import Runtime
@@ -35,6 +36,9 @@ from rocketbroker.routing.topic_view import MessageQueue
 #: How many messages a listener has in hand at once.
 CONCURRENCY: Final = 20
 
+#: A member of a group, whichever way it gets its messages.
+Member: TypeAlias = Consumer | PopConsumer
+
 #: Handles a message: returns, and it is acknowledged; raises, and it comes again.
 Listener = Callable[[ReceivedMessage], object]
 
@@ -50,7 +54,7 @@ class MessageStream:
 
     def __init__(
         self,
-        consumer: Consumer,
+        consumer: Member,
         wait_for_topic: bool,
         closed: Callable[[MessageStream], None],
     ) -> None:
@@ -104,7 +108,7 @@ class MessageStream:
 class _Registration:
     """A listener, and what it listens to."""
 
-    consumer: Consumer
+    consumer: Member
     wait_for_topic: bool
     listener: Listener
     concurrency: int
@@ -334,11 +338,14 @@ class Session:
         self._streams.append(stream)
         return stream
 
-    def _consumer(self, topic: str, group: str, options: ConsumerOptions) -> Consumer:
+    def _consumer(self, topic: str, group: str, options: ConsumerOptions) -> Member:
         if self._closed:
             raise ClientClosed("the session was closed before")
         settings = consumer_settings(group, options)
         wanted = subscription(topic, options.get("tags"), options.get("sql"))
+        if settings.mode == "pop":
+            instance = Instance(self._runtime, self._settings)
+            return PopConsumer(instance, settings, wanted)
         if not settings.broadcast:
             return Consumer(Instance(self._runtime, self._settings), settings, [wanted])
         name = self._settings.instance_name or INSTANCE_NAME

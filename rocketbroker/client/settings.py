@@ -148,6 +148,10 @@ class ConsumerSettings:
     @ivar ordered: one message of a queue at a time, the next after it is acknowledged;
         queues are locked at the broker.
     @ivar broadcast: every member gets every message; offsets are kept in a file.
+    @ivar mode: C{"classic"}: members share the queues; C{"pop"}: brokers share out the
+        messages.
+    @ivar invisible_seconds: with C{"pop"}: how long a message belongs to the member
+        that has it.
     @ivar start: where a group without offsets begins: C{"latest"}, C{"earliest"}, or
         seconds since 1970.
     @ivar strategy: how the members share the queues: a name of
@@ -173,6 +177,8 @@ class ConsumerSettings:
     group: str = attrs.field(validator=_group)
     ordered: bool = False
     broadcast: bool = False
+    mode: str = "classic"
+    invisible_seconds: float = attrs.field(default=60.0, validator=_positive)
     start: str | float = "latest"
     strategy: str = "AVG"
     prefetch: int = attrs.field(default=32, validator=_positive)
@@ -201,6 +207,12 @@ class ConsumerSettings:
                 "a consumer starts at 'latest', 'earliest' or a time, "
                 f"not at {self.start!r}"
             )
+        if self.mode not in ("classic", "pop"):
+            raise ConfigurationError(
+                f"the mode of a consumer is 'classic' or 'pop', not {self.mode!r}"
+            )
+        if self.mode == "pop" and (self.ordered or self.broadcast):
+            raise ConfigurationError("a consumer that pops has no order of its own")
         if self.ordered and self.broadcast:
             raise ConfigurationError(
                 "a consumer is ordered or broadcasting, not both: who gets every "

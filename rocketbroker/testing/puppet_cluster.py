@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.records import batches, hosts, names, properties, record
+from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.testing.runtime import MemoryRuntime, PuppetLink
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire import fastjson
@@ -66,6 +67,7 @@ class PuppetBroker:
     @ivar clients: the client id of each connection.
     @ivar locks: who has locked a queue for a group, and until when.
     @ivar faults: what goes wrong with the next requests of a code, one each.
+    @ivar acks: topic, queue and offset of all messages popped and acknowledged.
     @ivar commits: all commits, in order: group, topic, queue, offset.
     """
 
@@ -73,6 +75,8 @@ class PuppetBroker:
         self._cluster = cluster
         self._runtime = cluster.runtime
         self._held: list[tuple[PuppetLink, Command]] = []
+        self._pops: list[tuple[PuppetLink, Command]] = []
+        self._visible_at: dict[tuple[str, int, int], float] = {}
         self.name = name
         self.queues: dict[Key, list[bytes]] = {}
         self.first: dict[Key, int] = {}
@@ -81,6 +85,7 @@ class PuppetBroker:
         self.clients: dict[PuppetLink, str] = {}
         self.locks: dict[tuple[str, Key], tuple[str, float]] = {}
         self.faults: dict[int, list[Fault]] = {}
+        self.acks: set[tuple[str, int, int]] = set()
         self.commits: list[tuple[str, str, int, int]] = []
 
     def __call__(self, link: PuppetLink, command: Command) -> Answer:
@@ -96,6 +101,10 @@ class PuppetBroker:
             return self._send(command, ext)
         if code == RequestCode.PULL_MESSAGE:
             return self._pull(link, command, ext)
+        if code == RequestCode.POP_MESSAGE:
+            return self._pop(link, command)
+        if code in (RequestCode.ACK_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME):
+            return self._end_pop(code, ext)
         if code == RequestCode.HEART_BEAT:
             return self._heartbeat(link, command)
         if code == RequestCode.UNREGISTER_CLIENT:
@@ -144,6 +153,9 @@ class PuppetBroker:
         held, self._held = self._held, []
         for link, command in held:
             self._look_again(link, command)
+        pops, self._pops = self._pops, []
+        for link, command in pops:
+            self._pop_again(link, command)
         return offset
 
     def stored(self, topic: str) -> list[record.StoredMessage]:
@@ -239,6 +251,72 @@ class PuppetBroker:
         if (link, command) in self._held:
             self._held.remove((link, command))
             self._look_again(link, command, is_last=True)
+
+    def _pop(self, link: PuppetLink, command: Command) -> Answer:
+        found = self._look_for_pop(command.ext or {})
+        if found is None:
+            self._pops.append((link, command))
+        return found
+
+    def _pop_again(self, link: PuppetLink, command: Command) -> None:
+        if link.is_open:
+            found = self._pop(link, command)
+            if isinstance(found, Command):
+                found.opaque = command.opaque
+                link.send(found)
+
+    def _look_for_pop(self, ext: dict[str, str]) -> Command | None:
+        now = self._runtime.monotonic()
+        invisible = int(ext["invisibleTime"]) / 1000
+        offsets: dict[int, list[int]] = {}
+        data: list[bytes] = []
+        for (topic, queue_id), queue in sorted(self.queues.items()):
+            if topic != ext["topic"]:
+                continue
+            for offset, one in enumerate(queue):
+                place = (topic, queue_id, offset)
+                is_hidden = self._visible_at.get(place, 0.0) > now
+                if place in self.acks or is_hidden:
+                    continue
+                if len(data) == int(ext["maxMsgNums"]):
+                    break
+                self._visible_at[place] = now + invisible
+                self._runtime.call_later(invisible, self._retry_pops)
+                offsets.setdefault(queue_id, []).append(offset)
+                data.append(one)
+        if not data:
+            return None
+        starts = [f"0 {number} {some[0]}" for number, some in offsets.items()]
+        each = [
+            f"0 {number} {','.join(map(str, some))}" for number, some in offsets.items()
+        ]
+        fields = {
+            "popTime": str(self._runtime.wall_ms()),
+            "invisibleTime": ext["invisibleTime"],
+            "reviveQid": "0",
+            "restNum": "0",
+            "startOffsetInfo": ";".join(starts),
+            "msgOffsetInfo": ";".join(each),
+        }
+        return answer(0, fields, b"".join(data))
+
+    def _retry_pops(self) -> None:
+        pops, self._pops = self._pops, []
+        for link, command in pops:
+            self._pop_again(link, command)
+
+    def _end_pop(self, code: int, ext: dict[str, str]) -> Command:
+        handle = ReceiptHandle.parse(ext["extraInfo"])
+        place = (ext["topic"], handle.queue_id, int(ext["offset"]))
+        assert handle.offset == place[2], "the handle is another message's"
+        if code == RequestCode.ACK_MESSAGE:
+            self.acks.add(place)
+            return answer()
+        rest = int(ext["invisibleTime"]) / 1000
+        self._visible_at[place] = self._runtime.monotonic() + rest
+        self._runtime.call_later(rest, self._retry_pops)
+        fields = {"popTime": "1", "invisibleTime": "1", "reviveQid": "0"}
+        return answer(0, fields)
 
     def _send_back(self, ext: dict[str, str]) -> Command:
         position = int(ext["offset"])

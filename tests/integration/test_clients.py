@@ -183,6 +183,44 @@ class AsyncioTests(SynchronousTestCase):
 
         self.assertEqual(asyncio.run(scenario()), ["committed", "plain"])
 
+    def test_poppedMessagesAreShared(self) -> None:
+        """Two members, one queue; a message that is retried comes again."""
+        self.create("AioPop", 1)
+        seen: list[tuple[str, int]] = []
+        members: set[int] = set()
+
+        async def read(messages: MessageStream, number: int) -> None:
+            async for message in messages:
+                seen.append((message.text, message.attempt))
+                members.add(number)
+                if message.text == "again" and message.attempt == 1:
+                    await message.retry(delay_level=0)
+                else:
+                    await message.ack()
+
+        async def scenario() -> None:
+            async with connect(self.names) as mq:
+                streams = [
+                    mq.consumer("AioPop", "AioPopG", mode="pop", start="earliest")
+                    for _ in range(2)
+                ]
+                async with streams[0], streams[1]:
+                    readers = [
+                        asyncio.create_task(read(stream, number))
+                        for number, stream in enumerate(streams)
+                    ]
+                    for number in range(40):
+                        await mq.send("AioPop", str(number))
+                    await mq.send("AioPop", "again")
+                    while ("again", 2) not in seen:
+                        await asyncio.sleep(0.05)
+                await asyncio.gather(*readers)
+
+        asyncio.run(asyncio.wait_for(scenario(), SECONDS))
+        once = [text for text, _ in seen if text != "again"]
+        self.assertEqual(sorted(map(int, once)), [*range(40)])
+        self.assertEqual(len(members), 2)
+
     def test_orderIsKept(self) -> None:
         """Of each key, by one reader at a time, also while members come and go."""
         self.create("AioOrder")
