@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rocketbroker.aio.face import connect
+    from rocketbroker.client.lite_pull import LitePullConsumer
     from rocketbroker.client.received import ReceivedMessage
     from rocketbroker.client.session import MessageStream, Session
     from rocketbroker.records.outgoing import Message
@@ -43,6 +44,7 @@ __all__ = [
     "Session",
     "MessageStream",
     "ReceivedMessage",
+    "LitePullConsumer",
     "Message",
     "SendResult",
     "MessageQueue",
@@ -53,6 +55,7 @@ _MODULES = {
     "Session": "rocketbroker.client.session",
     "MessageStream": "rocketbroker.client.session",
     "ReceivedMessage": "rocketbroker.client.received",
+    "LitePullConsumer": "rocketbroker.client.lite_pull",
     "Message": "rocketbroker.records.outgoing",
     "SendResult": "rocketbroker.routing.send_requests",
     "MessageQueue": "rocketbroker.routing.topic_view",

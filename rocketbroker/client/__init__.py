@@ -61,6 +61,7 @@ Receiving, from the broker to the user:
     start()}, C{await next()}, C{await close()}.
   - L{pop_consumer<rocketbroker.client.pop_consumer>}: the same for a group that pops:
     no queue has an owner; L{pop<rocketbroker.client.pop>}: its requests, and handles.
+  - L{lite_pull<rocketbroker.client.lite_pull>}: a consumer that polls and seeks.
   - L{received<rocketbroker.client.received>}: a message as the user has it: C{await
     ack()}, C{retry()}, C{dead_letter()}.
 

@@ -67,6 +67,7 @@ class Consumer:
     @ivar settings: its settings.
     @ivar queues: those that are its own now.
     @ivar received: how many messages have been given out.
+    @ivar commits: whether offsets are committed with the loss of a queue and the end.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Consumer:
             runtime, instance.requests, instance.outages, settings.group
         )
         self._subscriptions = {one.topic: one for one in subscriptions}
-        if not settings.broadcast:
+        if settings.mode == "classic" and not settings.broadcast:
             retries = names.retry_topic(settings.group)
             self._subscriptions[retries] = Subscription(retries)
         now = runtime.wall_ms()
@@ -104,8 +105,10 @@ class Consumer:
         self._retries = Producer(instance, ProducerSettings())
         self._locks = QueueLocks(instance, settings.group)
         self._closing = False
+        self._fixed: Sequence[MessageQueue] | None = None
         self.queues: dict[MessageQueue, ProcessQueue] = {}
         self.received = 0
+        self.commits = True
 
     # Life.
 
@@ -132,6 +135,8 @@ class Consumer:
         await instance.membership.beat()
         balanced = await self._round()
         self._tasks.spawn(self._rebalancing(balanced))
+        if self.settings.mode == "lite":
+            return
         self._tasks.spawn(self._committing())
         if self.settings.ordered:
             self._tasks.spawn(self._renewing())
@@ -160,7 +165,8 @@ class Consumer:
         await together(
             self._instance.runtime, [loop.end() for loop in self._loops.values()]
         )
-        await self._commit([*self.queues.values()], wait=True)
+        if self.commits:
+            await self._commit([*self.queues.values()], wait=True)
         for queue in self.queues.values():
             queue.drop()
         if self.settings.ordered:
@@ -175,15 +181,22 @@ class Consumer:
             "latest": "CONSUME_FROM_LAST_OFFSET",
             "earliest": "CONSUME_FROM_FIRST_OFFSET",
         }
+        is_lite = self.settings.mode == "lite"
         return ConsumerData(
             group_name=self.settings.group,
+            consume_type="CONSUME_ACTIVELY" if is_lite else "CONSUME_PASSIVELY",
             message_model="BROADCASTING" if self.settings.broadcast else "CLUSTERING",
             consume_from_where=where.get(str(start), "CONSUME_FROM_TIMESTAMP"),
             subscription_data_set=[
                 one.data(self._versions[topic])
                 for topic, one in self._subscriptions.items()
+                if self._fixed is None
             ],
         )
+
+    def fix(self, queues: Sequence[MessageQueue]) -> None:
+        """Read these queues, whoever else reads them; before the start."""
+        self._fixed = queues
 
     # Messages.
 
@@ -194,11 +207,15 @@ class Consumer:
         @return: None if none came in time.
         @raise ClientClosed: the consumer is closed.
         """
+        taken = await self.take(seconds)
+        return None if taken is None else ReceivedMessage(self, taken)
+
+    async def take(self, seconds: float | None = None) -> Taken | None:
+        """The next message, with the queue in which it is to be settled."""
         taken = await self._inbox.next(seconds)
-        if taken is None:
-            return None
-        self.received += 1
-        return ReceivedMessage(self, taken)
+        if taken is not None:
+            self.received += 1
+        return taken
 
     async def acknowledge(self, taken: Taken) -> None:
         """See L{ReceivedMessage.ack}."""
@@ -304,7 +321,7 @@ class Consumer:
         balanced = True
         changed = []
         for topic in self._subscriptions:
-            assigned = await self._rebalance.assigned(topic)
+            assigned = await self._assigned(topic)
             if assigned is None:
                 balanced = balanced and names.is_retry_topic(topic)
                 continue
@@ -317,6 +334,11 @@ class Consumer:
             self._versions.update(dict.fromkeys(changed, now))
             await self._instance.membership.beat()
         return balanced
+
+    async def _assigned(self, topic: str) -> list[MessageQueue] | None:
+        if self._fixed is None:
+            return await self._rebalance.assigned(topic)
+        return [queue for queue in self._fixed if queue.topic == topic]
 
     async def _apply(self, topic: str, assigned: Sequence[MessageQueue]) -> bool:
         """Make these the queues of a topic, as far as that can be; whether any went or
@@ -378,7 +400,8 @@ class Consumer:
             queue.drop()
         loops = [self._loops.pop(queue) for queue in lost]
         await together(self._instance.runtime, [loop.end() for loop in loops])
-        await self._commit(dropped, wait=self.settings.ordered)
+        if self.commits:
+            await self._commit(dropped, wait=self.settings.ordered)
         if self.settings.ordered:
             await self._locks.unlock(lost)
 
@@ -394,16 +417,32 @@ class Consumer:
         taken = ProcessQueue(queue, start, self.settings)
         taken.locked_until = locked_until
         self.queues[queue] = taken
+        self._spawn_loop(taken)
+
+    def _spawn_loop(self, queue: ProcessQueue) -> None:
+        name = queue.queue
         loop = PullLoop(
-            instance,
+            self._instance,
             self.settings,
-            self._subscriptions[queue.topic],
-            lambda: self._versions[queue.topic],
-            taken,
+            self._subscriptions[name.topic],
+            lambda: self._versions[name.topic],
+            queue,
             self._inbox,
         )
-        tasks = self._loops[queue] = Tasks(instance.runtime)
+        tasks = self._loops[name] = Tasks(self._instance.runtime)
         tasks.spawn(loop.run())
+
+    async def seek(self, queue: ProcessQueue, offset: int) -> None:
+        """Go on somewhere else: what is here is forgotten, a pull that waits ended."""
+        await self._loops[queue.queue].end()
+        queue.reset(offset)
+        if not queue.dropped:
+            self._spawn_loop(queue)
+
+    def pause(self, queue: ProcessQueue, is_paused: bool) -> None:
+        """Want nothing of a queue, or want it again."""
+        queue.pause(is_paused)
+        self._inbox.offer(queue)
 
     # Offsets, and messages that take too long.
 
@@ -411,6 +450,10 @@ class Consumer:
         while True:
             await self._instance.runtime.sleep(self.settings.commit_seconds)
             await self._commit([*self.queues.values()], wait=False)
+
+    async def commit(self) -> None:
+        """Commit the offsets of all queues now, and wait until that is done."""
+        await self._commit([*self.queues.values()], wait=True)
 
     async def _commit(self, queues: Sequence[ProcessQueue], wait: bool) -> None:
         offsets = {one.queue: one.commit_offset for one in queues}

@@ -33,6 +33,7 @@ class ProcessQueue:
     @ivar in_turn: it stands in the inbox.
     @ivar resting: an ordered one waits until a message is tried again.
     @ivar leaving: it is about to be given up.
+    @ivar paused: its user wants nothing of it for now.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ProcessQueue:
         self.in_turn = False
         self.resting = False
         self.leaving = False
+        self.paused = False
 
     def __len__(self) -> int:
         return len(self._unsettled)
@@ -66,7 +68,7 @@ class ProcessQueue:
     @property
     def can_give(self) -> bool:
         """Whether a message can be given out now."""
-        gives = not (self.dropped or self.resting or self.leaving)
+        gives = not (self.dropped or self.resting or self.leaving or self.paused)
         return gives and bool(self._waiting)
 
     @property
@@ -79,7 +81,8 @@ class ProcessQueue:
         """Whether nothing more is to be pulled for now."""
         settings = self._settings
         if (
-            len(self._waiting) >= settings.prefetch
+            self.paused
+            or len(self._waiting) >= settings.prefetch
             or self._waiting_bytes >= settings.prefetch_bytes
             or len(self._unsettled) >= settings.max_unacknowledged
         ):
@@ -140,6 +143,11 @@ class ProcessQueue:
         self._unsettled.clear()
         self._given_at.clear()
         self.pull_offset = offset
+        self._tell_room()
+
+    def pause(self, is_paused: bool) -> None:
+        """Want nothing of it, or want it again."""
+        self.paused = is_paused
         self._tell_room()
 
     def drop(self) -> None:

@@ -17,6 +17,9 @@ from rocketbroker.wire.command import Command
 #: Bit of the system flag: the request carries an offset to commit.
 COMMIT: Final = 1
 
+#: Bit of the system flag: no member of a group that is given messages asks.
+LITE_PULL: Final = 16
+
 #: What the answer may take beyond the time that the broker may wait.
 SLACK_SECONDS: Final = 15.0
 
@@ -82,6 +85,24 @@ def pull_request(
         "bname": queue.broker,
     }
     return Command(RequestCode.PULL_MESSAGE, ext)
+
+
+def lite_pull_request(
+    queue: MessageQueue,
+    offset: int,
+    subscription: Subscription,
+    settings: ConsumerSettings,
+) -> Command:
+    """The request of a consumer that asks by itself.
+
+    It carries its subscription, as no heartbeat has one for queues that were assigned
+    by hand. Java's clients of RocketMQ 5 send code 361; brokers of 4.9 know only this.
+    """
+    command = pull_request(queue, offset, None, subscription, 0, settings)
+    flags = sysflags.PULL_SUSPEND | sysflags.PULL_SUBSCRIPTION | LITE_PULL
+    assert command.ext is not None
+    command.ext |= {"sysFlag": str(flags), "subscription": subscription.expression}
+    return command
 
 
 def pulled(answer: Command) -> Pulled:

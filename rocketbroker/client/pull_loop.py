@@ -20,6 +20,7 @@ from rocketbroker.client.pull import (
     MOVED,
     SLACK_SECONDS,
     Pulled,
+    lite_pull_request,
     pull_request,
     pulled,
 )
@@ -37,6 +38,7 @@ from rocketbroker.records.batches import messages
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.wire.codes import ResponseCode
+from rocketbroker.wire.command import Command
 
 #: Seconds until the next try: when the broker asks for a pause, after the first
 #: failure, and at most.
@@ -96,19 +98,12 @@ class PullLoop:
         address = None
         try:
             address, is_master = instance.routes.readable(queue.queue, queue.broker_id)
-            commits = is_master and not self._settings.broadcast
-            command = pull_request(
-                queue.queue,
-                queue.pull_offset,
-                queue.commit_offset if commits else None,
-                self._subscription,
-                self._version(),
-                self._settings,
-            )
+            offset = queue.pull_offset
+            command = self._request(is_master)
             seconds = self._settings.hold_seconds + SLACK_SECONDS
             answer = await instance.connections.invoke(address, command, seconds)
             found = pulled(answer)
-            if not queue.dropped:
+            if not queue.dropped and queue.pull_offset == offset:
                 self._take(found)
         except (SubscriptionNotExist, SubscriptionNotLatest):
             assert address is not None
@@ -121,6 +116,22 @@ class PullLoop:
         else:
             self._failures = 0
             instance.outages.worked(f"broker {queue.queue.broker}")
+
+    def _request(self, is_master: bool) -> Command:
+        queue = self._queue
+        if self._settings.mode == "lite":
+            return lite_pull_request(
+                queue.queue, queue.pull_offset, self._subscription, self._settings
+            )
+        commits = is_master and not self._settings.broadcast
+        return pull_request(
+            queue.queue,
+            queue.pull_offset,
+            queue.commit_offset if commits else None,
+            self._subscription,
+            self._version(),
+            self._settings,
+        )
 
     async def _failed(self, problem: RocketbrokerError, code: int | None) -> None:
         queue = self._queue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias, TypeVar, Unpack, final
 
@@ -17,6 +17,7 @@ import attrs
 
 from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.lite_pull import LitePullConsumer
 from rocketbroker.client.local_offsets import INSTANCE_NAME, OffsetFolder
 from rocketbroker.client.options import ConsumerOptions, consumer_settings
 from rocketbroker.client.pop_consumer import PopConsumer
@@ -359,6 +360,37 @@ class Session:
     def _forget(self, stream: MessageStream) -> None:
         if stream in self._streams:
             self._streams.remove(stream)
+
+    def lite_pull(
+        self,
+        group: str,
+        topic: str | None = None,
+        *,
+        queues: Sequence[MessageQueue] | None = None,
+        auto_commit: bool = True,
+        **options: Unpack[ConsumerOptions],
+    ) -> LitePullConsumer:
+        """A consumer that polls, seeks, pauses and commits by itself; it is a context.
+
+        @param topic: which it shares with the members of its group;
+        @param queues: or these queues, which it shares with nobody.
+        @param options: see L{ConsumerOptions}.
+        @raise ConfigurationError: something cannot be as it is given.
+        """
+        if self._closed:
+            raise ClientClosed("the session was closed before")
+        if (topic is None) == (queues is None):
+            raise ConfigurationError("lite_pull is given a topic or queues: one")
+        topics = {queue.topic for queue in queues or ()} or {topic or ""}
+        tags, sql = options.get("tags"), options.get("sql")
+        settings = consumer_settings(group, {**options, "mode": "lite"})
+        return LitePullConsumer(
+            Instance(self._runtime, self._settings),
+            settings,
+            [subscription(one, tags, sql) for one in sorted(topics)],
+            queues,
+            auto_commit,
+        )
 
     # Listening.
 

@@ -149,7 +149,7 @@ class ConsumerSettings:
         queues are locked at the broker.
     @ivar broadcast: every member gets every message; offsets are kept in a file.
     @ivar mode: C{"classic"}: members share the queues; C{"pop"}: brokers share out the
-        messages.
+        messages; C{"lite"}: see L{rocketbroker.client.lite_pull}.
     @ivar invisible_seconds: with C{"pop"}: how long a message belongs to the member
         that has it.
     @ivar start: where a group without offsets begins: C{"latest"}, C{"earliest"}, or
@@ -207,12 +207,14 @@ class ConsumerSettings:
                 "a consumer starts at 'latest', 'earliest' or a time, "
                 f"not at {self.start!r}"
             )
-        if self.mode not in ("classic", "pop"):
+        if self.mode not in ("classic", "pop", "lite"):
             raise ConfigurationError(
                 f"the mode of a consumer is 'classic' or 'pop', not {self.mode!r}"
             )
-        if self.mode == "pop" and (self.ordered or self.broadcast):
-            raise ConfigurationError("a consumer that pops has no order of its own")
+        if self.mode != "classic" and (self.ordered or self.broadcast):
+            raise ConfigurationError(
+                "only a consumer of mode 'classic' can be ordered or broadcast"
+            )
         if self.ordered and self.broadcast:
             raise ConfigurationError(
                 "a consumer is ordered or broadcasting, not both: who gets every "
