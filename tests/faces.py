@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from tests.integration.servers import ROOT, environment
+from scripts.lab.servers import ROOT, environment
 
 #: Names of servers and options that C{connect} refuses.
 NO_CONNECTIONS: list[tuple[Any, dict[str, Any]]] = [

@@ -133,8 +133,7 @@ TABLE: dict[str, set[str]] = {
     "nameserver": {"wire", "routing", "remoting", "config", "files", "auth"},
     "replication": {"records", "files", "wire", "store", "remoting", "config"},
     "controller": {"wire", "remoting", "config"},
-    "client": {"records", "wire", "filtering", "routing", "config"}
-    | {"files", "auth"},
+    "client": {"records", "wire", "filtering", "routing", "config"} | {"files", "auth"},
     "aio": FACE,
     "threads": FACE,
     "deferred": FACE,

@@ -23,7 +23,7 @@ languages. A listener and its loop::
     async with mq:
         await mq.run()
 
-Module: L{face<rocketbroker.aio.face>}. What stands behind it:
+Module: L{face}. What stands behind it:
 L{rocketbroker.client}. Errors are in L{rocketbroker.client.errors}.
 """
 

@@ -7,68 +7,68 @@ they share. Nothing here knows asyncio or Twisted, but L{rocketbroker.client.run
 
 The ground, and how coroutines wait:
 
-  - L{runtime<rocketbroker.client.runtime>}: clock, futures, tasks, connections, as an
+  - L{runtime}: clock, futures, tasks, connections, as an
     interface: C{connect(host, port, seconds, events)}, C{future()},
     C{spawn(coroutine)}, C{call_later(seconds, callback)}, C{sleep(seconds)},
     C{monotonic()}.
-  - L{waits<rocketbroker.client.waits>}: signals, and tasks that end together.
-  - L{settings<rocketbroker.client.settings>}, L{errors<rocketbroker.client.errors>}.
+  - L{waits}: signals, and tasks that end together.
+  - L{settings}, L{errors}.
 
 The network:
 
-  - L{connection<rocketbroker.client.connection>}: one server, requests by opaque:
+  - L{connection}: one server, requests by opaque:
     C{await request(command, seconds)}, C{await oneway(command)}.
-  - L{connections<rocketbroker.client.connections>}: one for each address; requests of
+  - L{connections}: one for each address; requests of
     servers by code: C{watch(code, taker)}.
-  - L{routes<rocketbroker.client.routes>}: C{await view(topic)}, C{await
+  - L{routes}: C{await view(topic)}, C{await
     write_queues(topic)}; what is known stays while name servers are away.
-  - L{requests<rocketbroker.client.requests>}: what is asked of brokers about offsets,
+  - L{requests}: what is asked of brokers about offsets,
     members, locks, and messages that are sent back.
 
 One client, as brokers see it:
 
-  - L{instance<rocketbroker.client.instance>}: a client id with its connections, its
+  - L{instance}: a client id with its connections, its
     routes, its groups and its timers.
-  - L{membership<rocketbroker.client.membership>}: heartbeats to all brokers: C{await
+  - L{membership}: heartbeats to all brokers: C{await
     beat()}; farewells: C{await leave(group)}.
 
 Sending:
 
-  - L{queue_choice<rocketbroker.client.queue_choice>}: pure: the next queue in turn, not
+  - L{queue_choice}: pure: the next queue in turn, not
     of the broker that failed, not of one that was slow.
-  - L{outages<rocketbroker.client.outages>}: what is away, said once.
-  - L{producer<rocketbroker.client.producer>}: C{await send(message)}, batches, oneway;
+  - L{outages}: what is away, said once.
+  - L{producer}: C{await send(message)}, batches, oneway;
     tries again until the time is over.
-  - L{transactions<rocketbroker.client.transactions>}: half messages: C{await
+  - L{transactions}: half messages: C{await
     begin(message)}, their ends, and the broker's questions.
 
 Receiving, from the broker to the user:
 
-  - L{subscription<rocketbroker.client.subscription>}: pure: what a group wants of a
+  - L{subscription}: pure: what a group wants of a
     topic, as heartbeats and pulls carry it; whether a message is wanted.
-  - L{rebalance<rocketbroker.client.rebalance>}: which queues are ours: C{await
+  - L{rebalance}: which queues are ours: C{await
     round()}.
-  - L{process_queue<rocketbroker.client.process_queue>}: pure: the messages of one queue
+  - L{process_queue}: pure: the messages of one queue
     that are here: waiting, given out, settled; the offset that may be committed.
-  - L{pull_loop<rocketbroker.client.pull_loop>}: fills one process queue, by
-    L{pull<rocketbroker.client.pull>}s.
-  - L{inbox<rocketbroker.client.inbox>}: which message is next: queues in turn; in order
+  - L{pull_loop}: fills one process queue, by
+    L{pull}s.
+  - L{inbox}: which message is next: queues in turn; in order
     one message of a queue at a time.
-  - L{offsets<rocketbroker.client.offsets>}: where a group begins and goes on: at the
-    broker, or in a file (L{local_offsets<rocketbroker.client.local_offsets>}).
-  - L{locks<rocketbroker.client.locks>}: queues of ordered consumers.
-  - L{consumer<rocketbroker.client.consumer>}: all of that for one group: C{await
+  - L{offsets}: where a group begins and goes on: at the
+    broker, or in a file (L{local_offsets}).
+  - L{locks}: queues of ordered consumers.
+  - L{consumer}: all of that for one group: C{await
     start()}, C{await next()}, C{await close()}.
-  - L{pop_consumer<rocketbroker.client.pop_consumer>}: the same for a group that pops:
-    no queue has an owner; L{pop<rocketbroker.client.pop>}: its requests, and handles.
-  - L{lite_pull<rocketbroker.client.lite_pull>}: a consumer that polls and seeks.
-  - L{received<rocketbroker.client.received>}: a message as the user has it: C{await
+  - L{pop_consumer}: the same for a group that pops:
+    no queue has an owner; L{pop}: its requests, and handles.
+  - L{lite_pull}: a consumer that polls and seeks.
+  - L{received}: a message as the user has it: C{await
     ack()}, C{retry()}, C{dead_letter()}.
 
 What users see:
 
-  - L{session<rocketbroker.client.session>}: the simple face: C{send}, C{consumer},
-    C{on}, C{run}, C{stop}; L{options<rocketbroker.client.options>}: what it takes by
+  - L{session}: the simple face: C{send}, C{consumer},
+    C{on}, C{run}, C{stop}; L{options}: what it takes by
     name.
-  - L{runtimes<rocketbroker.client.runtimes>}: asyncio and Twisted.
+  - L{runtimes}: asyncio and Twisted.
 """

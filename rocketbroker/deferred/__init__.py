@@ -25,7 +25,7 @@ languages. A listener returns a value or a Deferred, or is a coroutine::
 
     mq.run()
 
-Module: L{face<rocketbroker.deferred.face>}. What stands behind it:
+Module: L{face}. What stands behind it:
 L{rocketbroker.client}. Errors are in L{rocketbroker.client.errors}.
 """
 

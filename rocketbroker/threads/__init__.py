@@ -24,7 +24,7 @@ Any number of threads may share a session. Behind it one thread runs the event l
 begins with the first call, and a child of a fork begins its own. A session that is left
 open is closed when the interpreter ends.
 
-Modules: L{face<rocketbroker.threads.face>}; L{loop_thread
+Modules: L{face}; L{loop_thread
 <rocketbroker.threads.loop_thread>}. What stands behind them: L{rocketbroker.client}.
 Errors are in L{rocketbroker.client.errors}.
 """

@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 from rocketbroker import deferred, threads
 from rocketbroker.aio import MessageStream, ReceivedMessage, Session, connect
 from rocketbroker.blocking import Client, Settings
-from tests.integration.servers import ROOT, Cluster, environment
+from scripts.lab.servers import ROOT, Cluster, environment
 
 #: How long something may take; nothing is asserted about it.
 SECONDS = 60.0
