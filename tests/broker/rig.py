@@ -13,6 +13,7 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 
+from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.context import BrokerContext, Caller
 from rocketbroker.broker.json_table import JsonTable
@@ -26,8 +27,9 @@ from rocketbroker.errors import ConnectionLost, StoreError
 from rocketbroker.files.interfaces import IFile
 from rocketbroker.records import record
 from rocketbroker.records.ids import UniqueKeys
+from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.remoting.turns import Turns
-from rocketbroker.store.interfaces import PUT_OK, Draft
+from rocketbroker.store.interfaces import PUT_OK, Draft, IStore
 from rocketbroker.store.message_store import Store
 from rocketbroker.store.sharing.append_lock import APPEND_NAME
 from rocketbroker.testing.connections import RecordedConnection
@@ -150,6 +152,38 @@ class Known:
         if url not in self.pages:
             raise OSError(f"{url} does not answer")
         return self.pages[url][:max_bytes]
+
+
+def context_of(
+    clock: IReactorTime,
+    settings: BrokerSettings | None = None,
+    store: IStore | None = None,
+    in_thread: InThread = at_once,
+    turns: ITurns | None = None,
+    wall_ms: Callable[[], int] = lambda: WALL_MS,
+) -> BrokerContext:
+    """The context of a broker, for tests of its parts: what is not given is a double.
+
+    @param store: None where no part touches it.
+    """
+    given = settings or settings_of()
+    disk = MemoryDisk()
+    return BrokerContext(
+        settings=given,
+        port=10911,
+        clock=clock,
+        wall_ms=wall_ms,
+        files=disk,
+        store=store or Store(disk, given.store, wall_ms, HOST),
+        in_thread=in_thread,
+        client=NoNameServers(),
+        lookup=NoLookup(),
+        turns=turns or Turns(),
+        unique_keys=UniqueKeys(b"\x0a\0\0\1", 1, 2, wall_ms),
+        followers=[],
+        replica_server=lambda store, in_thread, membership: ScriptedReplicas(),
+        master_link=lambda store, in_thread: ScriptedLink(),
+    )
 
 
 class Rig:

@@ -36,6 +36,7 @@ from rocketbroker.broker.clients.sql_filters import (
     Filters,
     check_kind,
 )
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.json_bodies import body_in_steps, decoded, unreadable
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import (
@@ -44,7 +45,6 @@ from rocketbroker.broker.metadata.topics import (
     WRITE,
     TopicTable,
 )
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import InvalidParameter, RemoteProtocolError, SystemBusy
 from rocketbroker.filtering import tags
@@ -158,14 +158,13 @@ class Heartbeats:
 
     def __init__(
         self,
-        options: BrokerOptions,
+        context: BrokerContext,
         topics: TopicTable,
         groups: GroupTable,
         consumers: ConsumerRegistry,
         producers: ProducerRegistry,
         filters: Filters,
         announced: Callable[[float], Deferred[None]],
-        slices: ISlices,
     ) -> None:
         """
         @param announced: fires once the name servers know all topics, or after
@@ -173,9 +172,9 @@ class Heartbeats:
         """
         self.received = 0
         self._announced = announced
-        self._waiting = WaitingHeartbeats(slices)
+        self._waiting = WaitingHeartbeats(context.slices)
         self._filters = filters
-        self._options = options
+        self._options = context.settings.broker
         self._topics = topics
         self._groups = groups
         self._consumers = consumers

@@ -72,14 +72,13 @@ class ClientsRoom(Room):
         consumers = self.consumers = ConsumerRegistry(seconds, log, changed)
         self.producers = ProducerRegistry(seconds, log)
         self.heartbeats = Heartbeats(
-            options,
+            context,
             topics,
             groups,
             consumers,
             self.producers,
             self.filters,
             registration.registration.announced,
-            slices,
         )
         is_needed = registration.name_servers.is_needed()
         self.assignment = QueueAssignment(

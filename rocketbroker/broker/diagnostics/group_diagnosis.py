@@ -27,13 +27,14 @@ it may yet be the change from one release of a service to the next, see L{NEW_SE
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, final
 
 import attrs
 from twisted.logger import Logger
 
 from rocketbroker.broker.clients.consumers import ConsumerRegistry
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.diagnostics.group_problems import (
     KINDS,
     LEADS_TO,
@@ -150,26 +151,22 @@ class GroupDiagnosis:
 
     def __init__(
         self,
+        context: BrokerContext,
         consumers: ConsumerRegistry,
         topics: TopicTable,
         groups: GroupTable,
         route_cache: RouteCache,
         refusals: DeniedPulls,
-        seconds: Callable[[], float],
-        wall_ms: Callable[[], int],
         bounds: DiagnosisBounds = BOUNDS,
     ) -> None:
-        """
-        @param seconds: the monotonic time.
-        """
         self.found = dict.fromkeys(KINDS, 0)
         self.refusals = refusals
         self._consumers = consumers
         self._topics = topics
         self._groups = groups
         self._route_cache = route_cache
-        self._seconds = seconds
-        self._wall_ms = wall_ms
+        self._seconds = context.clock.seconds
+        self._wall_ms = context.wall_ms
         self._bounds = bounds
         self._generations = (-1, -1)
         self._pending: dict[str, None] = {}

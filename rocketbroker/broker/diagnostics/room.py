@@ -43,13 +43,12 @@ class DiagnosticsRoom(Room):
         self._services: Services = context.services
         self._slices: ISlices = context.slices
         self.diagnosis = GroupDiagnosis(
+            context,
             clients.consumers,
             metadata.topics,
             metadata.groups,
             registration.routes,
             pull.refusals,
-            context.clock.seconds,
-            context.wall_ms,
         )
 
     def register(self, table: IResponderTable) -> None:

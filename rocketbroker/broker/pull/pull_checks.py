@@ -14,11 +14,11 @@ from rocketbroker.broker.clients.sql_filters import (
     check_kind,
     wanted_by,
 )
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.groups import GroupTable
 from rocketbroker.broker.metadata.topics import READ, TopicTable
 from rocketbroker.broker.pull.denied_pulls import ANY_TOPIC, DeniedPulls, PullForbidden
 from rocketbroker.broker.pull.long_polling import MAX_KEPT_CHARACTERS
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import (
     FAQ,
@@ -159,26 +159,25 @@ class PullChecks:
 
     def __init__(
         self,
-        store: IStore,
+        context: BrokerContext,
         topics: TopicTable,
         groups: GroupTable,
         consumers: ConsumerRegistry,
         filters: Filters,
         refusals: DeniedPulls,
-        options: BrokerOptions,
         max_counted: int = MAX_COUNTED,
     ) -> None:
         self.forgotten_messages = 0
         self.compiler = filters.compiler
         self._max_counted = max_counted
         self._forget_at = min(FEW_COUNTED, max_counted)
-        self._store = store
+        self._store: IStore = context.store
         self._refusals = refusals
         self._filters = filters
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
-        self._options = options
+        self._options = context.settings.broker
         self._generations = (-1, -1)
         self._routes: dict[tuple[str, str, str | None, str | None], Route] = {}
         self._counts: dict[tuple[str, str], PullCounts] = {}

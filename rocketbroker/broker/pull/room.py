@@ -68,7 +68,7 @@ class PullRoom(Room):
         self._services: Services = context.services
         self.refusals = DeniedPulls()
         self.checks = PullChecks(
-            store, topics, groups, consumers, clients.filters, self.refusals, options
+            context, topics, groups, consumers, clients.filters, self.refusals
         )
         self.long_polling = LongPolling(clock, store, options, context.turns)
         storage.scheduler.watch(self.long_polling.wake)

@@ -30,14 +30,7 @@ class StorageRoom(Room):
     ) -> None:
         clock, store, services = context.clock, context.store, context.services
         scheduler = self.scheduler = StoreScheduler(
-            clock,
-            store,
-            context.settings.store,
-            appends.group_commit,
-            context.turns,
-            context.in_thread,
-            services,
-            replicas.server.appended,
+            context, appends.group_commit, replicas.server.appended
         )
         appends.batcher.watch(scheduler.dispatch_later)
         appends.own.watch(scheduler.appended, scheduler.dispatch)

@@ -27,10 +27,10 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.broker.storage.flush_policy import FlushPolicy
 from rocketbroker.config.broker_settings import BrokerSettings
-from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.interfaces import ITurns
 from rocketbroker.store.interfaces import Arrival, IStore
 
@@ -109,26 +109,22 @@ class StoreScheduler:
 
     def __init__(
         self,
-        clock: IReactorTime,
-        store: IStore,
-        options: StoreOptions,
+        context: BrokerContext,
         group_commit: GroupCommit,
-        turns: ITurns,
-        in_thread: InThread,
-        services: Services,
         replicate: Callable[[], None],
     ) -> None:
         """
-        @param turns: whom a dispatch wakes is answered at its end.
         @param replicate: called when there is more of the log, for slaves.
         """
         self.dispatches = 0
         self.failures = 0
-        self._clock = clock
-        self._store = store
+        clock, store = context.clock, context.store
+        self._clock: IReactorTime = clock
+        self._store: IStore = store
         self._wakes: list[Callable[[Arrival], None]] = []
-        self._turns = turns
-        self._in_thread = in_thread
+        # Whom a dispatch wakes is answered at the end of a turn.
+        self._turns: ITurns = context.turns
+        self._in_thread: InThread = context.in_thread
         self._soon: IDelayedCall | None = None
         self._index_soon: IDelayedCall | None = None
         self._stopped = False
@@ -137,8 +133,8 @@ class StoreScheduler:
         self._room_at = 0.0
         self._dispatched_at = 0.0
         self._running: dict[str, Deferred[None]] = {}
-        self._timing = FlushPolicy(clock, store, options, group_commit)
-        self._services = services
+        self._timing = FlushPolicy(clock, store, context.settings.store, group_commit)
+        self._services: Services = context.services
         self._group_commit = group_commit
         self._replicate = replicate
         group_commit.on_flush(self.appended)

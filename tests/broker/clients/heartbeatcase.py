@@ -22,7 +22,7 @@ from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.command import Command
-from tests.broker.rig import answered, heartbeat
+from tests.broker.rig import answered, context_of, heartbeat, settings_of
 
 
 class HeartbeatCase(SynchronousTestCase):
@@ -42,7 +42,8 @@ class HeartbeatCase(SynchronousTestCase):
 
         self.topics = TopicTable(options, file("topics"), lambda: 1000)
         self.groups = GroupTable(options, file("groups"), lambda: 1000)
-        self.slices = Slices(clock)
+        context = context_of(clock, settings_of(broker=options))
+        self.slices = context.slices
         log = MemberLog(Slices(clock))
         self.consumers = ConsumerRegistry(
             clock.seconds, log, ConsumerNotify(clock, options).consumer_ids_changed
@@ -52,14 +53,13 @@ class HeartbeatCase(SynchronousTestCase):
             options, file("filters"), lambda: 1000, SqlCompiler(Slices(clock))
         )
         self.heartbeats = Heartbeats(
-            options,
+            context,
             self.topics,
             self.groups,
             self.consumers,
             self.producers,
             self.filters,
             self.wait,
-            self.slices,
         )
         self.announced: Deferred[None] = succeed(None)
         self.connection = RecordedConnection()

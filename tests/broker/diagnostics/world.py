@@ -29,6 +29,7 @@ from rocketbroker.testing.threads import at_once
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.bodies.routes import QueueData, TopicRouteData
 from rocketbroker.wire.bodies.topics import TopicConfig
+from tests.broker.rig import context_of
 
 WALL_MS = 1_700_000_000_000
 
@@ -61,13 +62,12 @@ class World:
             self.clock.seconds, log, lambda group, members: None
         )
         self.diagnosis = GroupDiagnosis(
+            context_of(self.clock, wall_ms=self.wall_ms),
             self.registry,
             self.topics,
             self.groups,
             self.route_cache,
             DeniedPulls(),
-            self.clock.seconds,
-            self.wall_ms,
             bounds,
         )
         self.topic("T")

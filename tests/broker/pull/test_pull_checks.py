@@ -9,7 +9,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.broker.pull import pull_checks
 from rocketbroker.broker.pull.denied_pulls import ANY_TOPIC
 from rocketbroker.broker.pull.pull_checks import PullChecks
-from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
     BrokerError,
     FilterDataNotExist,
@@ -28,7 +27,7 @@ from rocketbroker.wire.bodies.heartbeats import ConsumerData, SubscriptionData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.headers.pull import SUBSCRIPTION
 from rocketbroker.wire.hot import PullFields
-from tests.broker.rig import Rig, answered, pull_ext, send_ext
+from tests.broker.rig import Rig, answered, context_of, pull_ext, send_ext
 
 PULL = RequestCode.PULL_MESSAGE
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -356,13 +355,12 @@ class CountTests(CheckCase):
         """Checks that count for two."""
         rig = self.rig = self.make()
         self.checks = PullChecks(
-            rig.store,
+            context_of(rig.clock, store=rig.store),
             rig.topics,
             rig.groups,
             rig.consumers,
             rig.filters,
             rig.broker.diagnostics.diagnosis.refusals,
-            BrokerOptions(),
             max_counted=2,
         )
 

@@ -16,7 +16,7 @@ from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.interfaces import Arrival
 from rocketbroker.store.message_store import Store
 from rocketbroker.testing.replicas import ScriptedReplicas
-from tests.broker.rig import Rig, services_of
+from tests.broker.rig import Rig, context_of, settings_of
 
 
 class SchedulerCase(SynchronousTestCase):
@@ -48,16 +48,10 @@ class SchedulerCase(SynchronousTestCase):
             clock, store, options, threads, self.replicas.acked
         )
         self.turns = Turns()
-        self.services = services_of(clock, options)
+        context = context_of(clock, settings_of(options), store, threads, self.turns)
+        self.services = context.services
         self.scheduler = StoreScheduler(
-            clock,
-            store,
-            options,
-            self.group_commit,
-            self.turns,
-            threads,
-            self.services,
-            self.replicas.appended,
+            context, self.group_commit, self.replicas.appended
         )
         self.scheduler.watch(self.wake)
 

@@ -21,13 +21,12 @@ from rocketbroker.broker.appends.append_batcher import AppendBatcher
 from rocketbroker.broker.appends.group_commit import GroupCommit
 from rocketbroker.broker.storage.store_scheduler import StoreScheduler
 from rocketbroker.records.entries import ENTRY, SIZE
-from rocketbroker.remoting.turns import Turns
 from rocketbroker.store.commitlog.checkpoint import Checkpoint
 from rocketbroker.store.file_names import segment_name
 from rocketbroker.store.interfaces import PUT_OK, Draft
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.replicas import ScriptedReplicas
-from tests.broker.rig import services_of, settings_of
+from tests.broker.rig import context_of, settings_of
 from tests.store.stores import QUEUE_ENTRIES, ROOT, Wall, draft, make, placed
 from tests.store.stores import options as store_options
 
@@ -136,16 +135,8 @@ class Machine:
         self.group_commit = GroupCommit(
             self.clock, self.store, options, self.threads, ScriptedReplicas().acked
         )
-        self.scheduler = StoreScheduler(
-            self.clock,
-            self.store,
-            options,
-            self.group_commit,
-            Turns(),
-            self.threads,
-            services_of(self.clock, options),
-            lambda: None,
-        )
+        context = context_of(self.clock, settings_of(options), self.store, self.threads)
+        self.scheduler = StoreScheduler(context, self.group_commit, lambda: None)
         self.batcher = AppendBatcher(
             self.store,
             self.group_commit,
