@@ -103,7 +103,7 @@ class Approvals:
             and broker.services.role is Role.MASTER
             and not settings.store.enable_lmq
             and not settings.broker.acl_enable
-            and not broker.appends.batcher.waits
+            and not broker.appends.waits
             and not broker.store.flags.bits & NOT_APPENDABLE
         )
 
@@ -154,7 +154,7 @@ class Approvals:
         told of one."""
         if not self._stopped:
             self._sharing.mend()
-            self._broker.storage.scheduler.appended()
+            self._broker.storage.appended()
 
     def _hears(self, link: WorkerLink, kind: int, payload: bytes) -> None:
         if kind == Kind.ASK:
@@ -180,9 +180,9 @@ class Approvals:
     def _slot(self, ask: Ask) -> int:
         """The words of a queue to which workers may append; -1: they may not."""
         broker = self._broker
-        if not self._is_allowed or ask.topic in broker.metadata.mappings.details:
+        if not self._is_allowed or broker.metadata.is_static(ask.topic):
             return -1
-        sends = broker.send.sending.approved(ask.topic, ask.queue_id)
+        sends = broker.send.approved(ask.topic, ask.queue_id)
         if sends is None:
             return -1
         queue = sends.queue
@@ -195,18 +195,18 @@ class Approvals:
         for row in said.queues:
             messages += row.messages
             size += row.bytes
-            broker.send.sending.stored_elsewhere(row)
+            broker.send.stored_by_worker(row)
         self.port_counts.frames_in += sum(said.requests.values())
         self.port_counts.frames_out += said.answers
         self.port_counts.bytes_in += said.bytes_in
         self._sharing.appended(messages, size, said.store_ms)
-        broker.appends.batcher.put_times.add(said.seconds * 1000.0, messages)
+        broker.appends.appended_by_worker(said.seconds, messages)
         for code, count in said.requests.items():
             if count:
                 broker.main.answered(code, 0, said.seconds, count)
-                broker.send.sending.taken_elsewhere(count)
+                broker.send.taken_by_worker(count)
         try:
-            broker.storage.scheduler.appended_elsewhere()
+            broker.storage.appended_by_worker()
         except Exception:
             # A mistake of ours: the worker's link is not to end for it.
             self._log.failure("What a worker has appended could not be dispatched.")

@@ -211,8 +211,8 @@ class PullApprovals:
             or self._telling is not None
             or sock is None
             or sock.connection is None
-            or ask.topic in broker.metadata.mappings.details
-            or ask.group in broker.pull.broadcasts.groups
+            or broker.metadata.is_static(ask.topic)
+            or broker.pull.is_broadcast(ask.group)
             or broker.metadata.offsets.has_reset(ask.group, ask.topic, ask.queue_id)
             or (
                 broker.settings.broker.filter_support_retry
@@ -286,7 +286,7 @@ class PullApprovals:
             offsets.commit_pull(group, topic, queue_id, row.next_offset)
             if row.commit_offset >= 0 and not offsets.has_reset(group, topic, queue_id):
                 offsets.commit(group, topic, queue_id, row.commit_offset)
-        broker.pull.pulling.pulled_elsewhere(said.pulls, said.found, said.missed)
+        broker.pull.pulled_by_worker(said.pulls, said.found, said.missed)
         port = self._port_counts()
         port.frames_in += said.pulls
         port.frames_out += said.answers
@@ -301,7 +301,7 @@ class PullApprovals:
 
         What was appended is dispatched first, as for a pull that waits here.
         """
-        self._broker.storage.scheduler.dispatch()
+        self._broker.storage.dispatch()
         if self._sharing.end_of(slot) != end:
             link.tell(Kind.WAKE, WAKE_WORD.pack(slot))
         else:

@@ -52,6 +52,18 @@ class AppendsRoom(Room):
         self.own = OwnAppends(store, group_commit)
         self.lmqs = Lmq(store, settings.store.enable_lmq)
 
+    @property
+    def waits(self) -> bool:
+        """Whether answers to sends may have to wait, for the disk or for copies."""
+        return self.batcher.waits
+
+    def appended_by_worker(self, seconds: float, messages: int) -> None:
+        """Count messages that a worker has appended.
+
+        @param seconds: how long it took until they could be answered.
+        """
+        self.batcher.put_times.add(seconds * 1000.0, messages)
+
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self.group_commit.configure(settings)

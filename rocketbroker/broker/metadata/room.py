@@ -44,6 +44,10 @@ class MetadataRoom(Room):
         mappings = file("topicQueueMapping.json")
         self.mappings = QueueMappings(options.broker_name, mappings, wall_ms)
 
+    def is_static(self, topic: str) -> bool:
+        """Whether a topic is static: its queues move between brokers."""
+        return topic in self.mappings.details
+
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""
         self.topics.configure(settings)

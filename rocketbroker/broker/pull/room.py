@@ -91,6 +91,18 @@ class PullRoom(Room):
             store, offsets, groups, settings, context.slices, context.in_thread
         )
 
+    def is_broadcast(self, group: str) -> bool:
+        """Whether each member of a group gets all messages."""
+        return group in self.broadcasts.groups
+
+    def pulled_by_worker(self, pulls: int, found: int, missed: int) -> None:
+        """Count pulls that a worker has taken.
+
+        @param found: how many reads for them found something.
+        @param missed: how many did not.
+        """
+        self.pulling.pulled_elsewhere(pulls, found, missed)
+
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         self.cold_flow.register(table)

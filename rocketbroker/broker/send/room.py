@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import final
 
 from rocketbroker.broker.appends.room import AppendsRoom
+from rocketbroker.broker.appends.send_answers import QueueSends
 from rocketbroker.broker.clients.room import ClientsRoom
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.room import MetadataRoom
@@ -13,7 +14,7 @@ from rocketbroker.broker.room import Room
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.dead_letters import DeadLetters
 from rocketbroker.broker.send.reply import Replies
-from rocketbroker.broker.send.send import SendRequests
+from rocketbroker.broker.send.send import SendRequests, SentElsewhere
 from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.config.broker_settings import BrokerSettings
@@ -60,6 +61,18 @@ class SendRoom(Room):
         self.replies = Replies(
             context, metadata, clients.producers, appends, self.sending.counter
         )
+
+    def approved(self, topic: str, queue_id: int) -> QueueSends | None:
+        """The counts of a queue to which sends go the hot way; None: they do not."""
+        return self.sending.approved(topic, queue_id)
+
+    def stored_by_worker(self, row: SentElsewhere) -> None:
+        """Count what a worker has stored in one queue."""
+        self.sending.stored_elsewhere(row)
+
+    def taken_by_worker(self, requests: int) -> None:
+        """Count requests that a worker has taken."""
+        self.sending.taken_elsewhere(requests)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""

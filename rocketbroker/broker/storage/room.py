@@ -39,6 +39,18 @@ class StorageRoom(Room):
         self.log_subscribers = LogSubscribers(clock, context.tables.file(SUBSCRIBERS))
         self.log_subscribers.add_plugins(context.followers, store, context.settings)
 
+    def appended(self) -> None:
+        """Something was appended or flushed: dispatch it soon, and send it on."""
+        self.scheduler.appended()
+
+    def appended_by_worker(self) -> None:
+        """A worker has appended: dispatch it, and send it on."""
+        self.scheduler.appended_elsewhere()
+
+    def dispatch(self) -> None:
+        """Dispatch what was appended, one step."""
+        self.scheduler.dispatch()
+
     def register(self, table: IResponderTable) -> None:
         """Answer on a port."""
         self.cleanup.register(table)
