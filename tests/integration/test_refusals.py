@@ -38,7 +38,11 @@ class MissingExtras(SynchronousTestCase):
         """One sentence says what is missing and how to install it."""
         root = Path(self.mktemp()).absolute()
         (root / "_rocketbroker").mkdir(parents=True)
-        for verb, missing in (("verify", "numpy"), ("report", "numpy")):
+        for verb, missing in (
+            ("verify", "numpy"),
+            ("report", "numpy"),
+            ("report", "jinja2"),
+        ):
             program = (
                 f"import sys; sys.modules[{missing!r}] = None\n"
                 "from rocketbroker.cli.command import main; main()"

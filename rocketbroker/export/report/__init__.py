@@ -4,9 +4,9 @@
 The modules:
 
   - L{figures}: what the page shows, as numbers.
-  - L{charts}: drawings.
-  - L{markup}: tables and sections.
+  - L{charts}: the shapes of its drawings.
+  - L{number_texts}: numbers as people read them.
   - L{snippets}: programs that read an export.
-  - L{style}: the style sheet.
-  - L{page}: all of it together.
+  - L{page}: all of it together, in the template C{page.html}, which has the words, the
+    marks and the style sheet.
 """

@@ -1,14 +1,14 @@
 # -*- test-case-name: tests.export.report.test_charts -*-
-"""Charts as inline SVG: no script, no font and no picture from elsewhere; pure.
+"""The shapes of charts, as numbers; pure.
 
-Colours and sizes of letters are in the page's style sheet, by class.
+The page's template draws them as inline SVG: no script, no font and no picture from
+elsewhere. Colours and sizes of letters are in its style sheet, by class.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -21,6 +21,13 @@ HEIGHT: Final = 220
 LEFT: Final = 64
 BELOW: Final = 26
 ABOVE: Final = 14
+
+#: Where the bars stand.
+BASE: Final = HEIGHT - BELOW
+
+#: The size of a line of parts.
+SPAN_WIDTH: Final = 300
+SPAN_HEIGHT: Final = 12
 
 #: Lines for the eye behind the bars.
 GRID_LINES: Final = 4
@@ -66,8 +73,71 @@ def short(value: float) -> str:
     return f"{value:.3g}"
 
 
-def number(value: float) -> str:
-    """A coordinate."""
+@attrs.frozen
+class Box:
+    """A rectangle.
+
+    @ivar kind: the class of its colour.
+    """
+
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@attrs.frozen
+class Label:
+    """A text beside or below the bars.
+
+    @ivar at: where: C{x} of a name, C{y} of a number at the left.
+    """
+
+    at: float
+    text: str
+
+
+@attrs.frozen
+class Column:
+    """All of one bar.
+
+    @ivar text: what the mouse shows.
+    @ivar boxes: what is drawn; the first answers to the mouse, where the bar is low,
+        too.
+    @ivar name: what stands below it; None if there is no room.
+    """
+
+    text: str
+    boxes: tuple[Box, ...]
+    name: Label | None
+
+
+@attrs.frozen
+class Chart:
+    """A chart with a bar for each value, from left to right.
+
+    @ivar title: what it shows, for those who do not see it.
+    @ivar lines: for the eye, behind the bars, each with its number.
+    @ivar mark: a line before one of the bars, and what stands beside it.
+    """
+
+    title: str
+    lines: tuple[Label, ...]
+    columns: tuple[Column, ...]
+    mark: Label | None
+
+
+@attrs.frozen
+class Span:
+    """A line of parts beside one another, as long as their numbers are large."""
+
+    title: str
+    boxes: tuple[Box, ...]
+
+
+def coordinate(value: float) -> str:
+    """A coordinate as SVG has it."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -76,83 +146,65 @@ def bar_chart(
     bars: Sequence[Bar],
     mark: tuple[int, str] | None = None,
     shown: Callable[[float], str] = short,
-) -> str:
-    """A chart with a bar for each value, from left to right.
+) -> Chart:
+    """The chart of some bars.
 
-    @param title: what it shows, for those who do not see it.
+    @param title: what it shows.
     @param mark: a line before the bar of this number, and what stands beside it.
     @param shown: how the numbers at the left are written.
     """
     highest = max((bar.value + bar.missing for bar in bars), default=0.0)
     step = grid_step(highest)
     top = max(step, math.ceil(highest / step) * step)
-    base = HEIGHT - BELOW
-    scale = (base - ABOVE) / top
-    parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
-    ]
-    for line in range(round(top / step) + 1):
-        y = number(base - line * step * scale)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH}" y1="{y}" y2="{y}"/>')
-        text = escape(shown(line * step))
-        parts.append(f'<text class="y" x="{LEFT - 8}" y="{y}" dy="4">{text}</text>')
+    scale = (BASE - ABOVE) / top
     room = (WIDTH - LEFT) / max(1, len(bars))
     width = min(MAX_BAR_WIDTH, room * 0.8)
     name_width = LETTER * max((len(bar.name) for bar in bars), default=1)
     every = max(1, math.ceil((name_width + BETWEEN) / room))
+    columns = []
     for place, bar in enumerate(bars):
         middle = LEFT + (place + 0.5) * room
-        parts.append(one_bar(bar, middle - width / 2, width, base, scale))
-        if place % every == 0 and middle + name_width / 2 <= WIDTH:
-            parts.append(
-                f'<text class="x" x="{number(middle)}" y="{HEIGHT - 8}">'
-                f"{escape(bar.name)}</text>"
+        fits = place % every == 0 and middle + name_width / 2 <= WIDTH
+        columns.append(
+            Column(
+                bar.text or bar.name,
+                tuple(boxes(bar, middle - width / 2, width, scale)),
+                Label(middle, bar.name) if fits else None,
             )
-    if mark is not None:
-        x = number(LEFT + mark[0] * room)
-        parts.append(f'<line class="mark" x1="{x}" x2="{x}" y1="4" y2="{base}"/>')
-        parts.append(
-            f'<text class="mark" x="{x}" y="12" dx="6">{escape(mark[1])}</text>'
         )
-    return "".join([*parts, "</svg>"])
-
-
-def one_bar(bar: Bar, x: float, width: float, base: float, scale: float) -> str:
-    """A bar; its smallest part is still seen."""
-    parts = [f"<g><title>{escape(bar.text or bar.name)}</title>"]
-    # All of the column answers to the mouse, where the bar is low, too.
-    parts.append(
-        f'<rect class="column" x="{number(x)}" width="{number(width)}" '
-        f'y="{ABOVE}" height="{number(base - ABOVE)}"/>'
+    return Chart(
+        title,
+        tuple(
+            Label(BASE - line * step * scale, shown(line * step))
+            for line in range(round(top / step) + 1)
+        ),
+        tuple(columns),
+        None if mark is None else Label(LEFT + mark[0] * room, mark[1]),
     )
+
+
+def boxes(bar: Bar, x: float, width: float, scale: float) -> Iterator[Box]:
+    """What is drawn of a bar; its smallest part is still seen."""
+    yield Box("column", x, ABOVE, width, BASE - ABOVE)
+    base = float(BASE)
     for value, kind in ((bar.value, "bar"), (bar.missing, "missing")):
         if value > 0:
             height = max(1.5, value * scale)
             base -= height
-            parts.append(
-                f'<rect class="{kind}" x="{number(x)}" width="{number(width)}" '
-                f'y="{number(base)}" height="{number(height)}"/>'
-            )
-    return "".join([*parts, "</g>"])
+            yield Box(kind, x, base, width, height)
 
 
-def span_bar(title: str, parts: Sequence[tuple[str, int]]) -> str:
-    """A line of parts beside one another, as long as their numbers are large.
+def span_bar(title: str, parts: Sequence[tuple[str, int]]) -> Span:
+    """The line of some parts.
 
     @param parts: of each the class of its colour, and how long it is.
     """
     whole = sum(size for _, size in parts)
-    found = [
-        f'<svg class="span" viewBox="0 0 300 12" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(title)}"><title>{escape(title)}</title>'
-    ]
+    found = []
     x = 0.0
     for kind, size in parts:
         if size > 0:
-            width = max(2.0, 300 * size / whole)
-            found.append(
-                f'<rect class="{kind}" x="{number(min(x, 298))}" y="0" '
-                f'width="{number(width)}" height="12"/>'
-            )
+            width = max(2.0, SPAN_WIDTH * size / whole)
+            found.append(Box(kind, min(x, SPAN_WIDTH - 2), 0, width, SPAN_HEIGHT))
             x += width
-    return "".join([*found, "</svg>"])
+    return Span(title, tuple(found))

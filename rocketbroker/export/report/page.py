@@ -1,24 +1,35 @@
 # -*- test-case-name: tests.export.report.test_page -*-
-"""An export as one page of HTML: for people who want to see that it is whole.
+"""The page about an export: for people who want to see that it is whole.
 
 All that the page needs is in it: it can be sent by mail and opened anywhere. What it
 shows are the numbers of L{figures<rocketbroker.export.report.figures>}; here they
-become words, tables and L{charts<rocketbroker.export.report.charts>}.
+become rows, sentences and L{charts<rocketbroker.export.report.charts>}, and the
+template C{page.html} has the words around them. It escapes all that is put in.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from importlib import resources
 from typing import Any, Final
 
 import attrs
+from jinja2 import Environment, StrictUndefined
 
 from rocketbroker.export.history import History
 from rocketbroker.export.lags import Lag
 from rocketbroker.export.plans import HOUR_MS
-from rocketbroker.export.report.charts import Bar, bar_chart, short, span_bar
+from rocketbroker.export.report import charts
+from rocketbroker.export.report.charts import (
+    Bar,
+    Chart,
+    Span,
+    bar_chart,
+    coordinate,
+    short,
+    span_bar,
+)
 from rocketbroker.export.report.figures import (
     MAX_LINES,
     MIB,
@@ -33,24 +44,22 @@ from rocketbroker.export.report.figures import (
     topic_states,
     undecodable,
 )
-from rocketbroker.export.report.markup import (
-    Markup,
+from rocketbroker.export.report.number_texts import (
     bytes_text,
     count_of,
     left_out,
     moment,
-    paragraph,
-    section,
     span_text,
-    table,
     whole_or_short,
 )
 from rocketbroker.export.report.snippets import snippets
-from rocketbroker.export.report.style import STYLE
 from rocketbroker.export.verify import Fault
 
 #: Where the page goes unless a file is named.
 PAGE: Final = "_rocketbroker/report/report.html"
+
+#: The template, beside this module.
+TEMPLATE: Final = "page.html"
 
 DAY_HOURS: Final = 24
 
@@ -77,31 +86,68 @@ class Subject:
     now_ms: int
 
 
+@attrs.frozen
+class Drawing:
+    """A chart of the page, with what is said of it.
+
+    @ivar note: a sentence above it.
+    @ivar keys: of each colour the class, and what it means; none for a single one.
+    """
+
+    chart: Chart
+    note: str
+    keys: tuple[tuple[str, str], ...] = ()
+
+
 def page(subject: Subject) -> str:
     """The page."""
-    lags = None
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for function in (moment, count_of, left_out, coordinate, digits):
+        environment.filters[function.__name__] = function
+    text = resources.files(__package__).joinpath(TEMPLATE).read_text("utf-8")
+    return environment.from_string(text).render(context(subject), size=charts)
+
+
+def digits(number: int) -> str:
+    """A number with all its digits, in groups of three."""
+    return f"{number:,}"
+
+
+def context(subject: Subject) -> dict[str, object]:
+    """What the template shows, by the names that it uses."""
+    history, lags = subject.history, None
     if subject.lags is not None:
         lags = {lag.queue: lag for lag in subject.lags}
-    lines = queue_lines(subject.history, lags)
-    parts = [
-        header(subject, lines),
-        wholeness(subject),
-        topics_section(subject, lines),
-        queues_section(subject, lines),
-        *hours_section(subject.history),
-        *speed_section(subject.history),
-        *sizes_section(subject),
-        losses_section(subject.history),
-        schema_section(subject.history),
-        *reading_section(subject),
-    ]
-    title = escape(f"Export {subject.address}")
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
-        '<meta name="viewport" content="width=device-width"/>'
-        f"<title>{title}</title><style>{STYLE}</style></head>"
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
-    )
+    lines = queue_lines(history, lags)
+    found = subject.verified
+    checked = 0 if found is None else int(found["lastCommit"])
+    return {
+        "address": subject.address,
+        "now_ms": subject.now_ms,
+        "last": history.commits[-1] if history.commits else None,
+        "newest_ms": max((line.state.last_ms for line in lines), default=-1),
+        "verdict": verdict(subject),
+        "cards": cards(subject, lines),
+        "faults": subject.faults,
+        "fault_rows": [(each.where, each.text) for each in subject.faults[:MAX_LINES]],
+        "verified": found,
+        "since": sum(each.number > checked for each in history.commits),
+        "pending": history.pending[:MAX_LINES],
+        **topics(history, lines),
+        "source": None if subject.lags is None else subject.source,
+        "queue_rows": [queue_row(line) for line in lines[:MAX_LINES]],
+        "queues_left": queues_left(subject, lines),
+        "charts": [*hours(history), *speed(history), *file_sizes(subject)],
+        **missing(history),
+        **decoding(history),
+        "reading": reading(subject),
+    }
 
 
 def verdict(subject: Subject) -> tuple[str, str]:
@@ -133,13 +179,10 @@ def verdict(subject: Subject) -> tuple[str, str]:
     return "good", "Whole: every offset of every queue is in exactly one file."
 
 
-def header(subject: Subject, lines: Sequence[QueueLine]) -> str:
-    """The head of the page, and the numbers that matter most."""
+def cards(subject: Subject, lines: Sequence[QueueLine]) -> list[tuple[str, str]]:
+    """The numbers that matter most, each with its name."""
     history = subject.history
-    kind, sentence = verdict(subject)
-    last = history.commits[-1] if history.commits else None
-    newest = max((line.state.last_ms for line in lines), default=-1)
-    cards = [
+    found = [
         ("messages", whole_or_short(sum(line.state.rows for line in lines))),
         ("missing", whole_or_short(sum(line.missing for line in lines))),
         ("topics / queues", f"{len(history.topics):,} / {len(lines):,}"),
@@ -150,58 +193,13 @@ def header(subject: Subject, lines: Sequence[QueueLine]) -> str:
     if subject.lags is not None:
         behind = sum(lag.behind for lag in subject.lags)
         slowest = max((lag.behind_ms or 0 for lag in subject.lags), default=0)
-        cards.append((f"behind, up to {span_text(slowest)}", whole_or_short(behind)))
-    found = "".join(
-        f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>"
-        for name, value in cards
-    )
-    times = [f"made {moment(subject.now_ms)}"]
-    if last is not None:
-        times.append(f"last commit {moment(last.done_ms)}")
-        times.append(f"newest message {moment(newest)}")
-    return (
-        f"<header><h1>Export report</h1><p class='address'>{escape(subject.address)}"
-        f"</p><p class='note'>{escape(' · '.join(times))}</p></header>"
-        f'<p class="verdict {kind}">{escape(sentence)}</p>'
-        f'<div class="cards">{found}</div>'
-    )
+        found.append((f"behind, up to {span_text(slowest)}", whole_or_short(behind)))
+    return found
 
 
-def wholeness(subject: Subject) -> str:
-    """Whether the ranges are whole, and when that was looked at."""
-    history, faults = subject.history, subject.faults
-    said = [
-        "Ledger: the ranges of each queue follow on one another, none twice."
-        if not faults
-        else f"Ledger: {count_of(len(faults), 'fault')}."
-    ]
-    found = subject.verified
-    if found is None:
-        said.append("Files: never checked; rocketbroker export verify does it.")
-    else:
-        since = sum(each.number > int(found["lastCommit"]) for each in history.commits)
-        more = f", and {count_of(since, 'commit')} made since" if since else ""
-        said.append(
-            f"Files: checked {moment(int(found['verified']))} ({found['level']}), "
-            f"{count_of(int(found['files']), 'file')}, "
-            f"{count_of(int(found['rows']), 'row')}, "
-            f"{count_of(int(found['faults']), 'fault')}{more}."
-        )
-    for plan in history.pending[:MAX_LINES]:
-        said.append(
-            f"Plan {plan.number} of {plan.topic} waits: "
-            f"{count_of(plan.rows, 'message')}, made {moment(plan.made_ms)}. "
-            "The next run carries it out."
-        )
-    rows = [(fault.where, fault.text) for fault in faults[:MAX_LINES]]
-    more = left_out(len(faults), "fault")
-    listed = table(("Where", "What"), rows, more) if rows else ""
-    return section("Is it whole?", *map(paragraph, said), listed)
-
-
-def topics_section(subject: Subject, lines: Sequence[QueueLine]) -> str:
-    """A line for each topic."""
-    states = topic_states(subject.history, lines)
+def topics(history: History, lines: Sequence[QueueLine]) -> dict[str, object]:
+    """A row for each topic, and how many there are."""
+    states = topic_states(history, lines)
     rows = [
         (
             state.topic,
@@ -215,35 +213,27 @@ def topics_section(subject: Subject, lines: Sequence[QueueLine]) -> str:
         )
         for state in states[:MAX_LINES]
     ]
-    titles = ("Topic", "Queues", "Messages", "Size", "Files", "Missing", "Behind")
-    more = left_out(len(states), "topic")
-    return section("Topics", table((*titles, "Newest message"), rows, more))
+    return {"topics": len(states), "topic_rows": rows}
 
 
-def queues_section(subject: Subject, lines: Sequence[QueueLine]) -> str:
-    """A line for each queue, with a picture of its offsets."""
-    rows = []
-    for line in lines[:MAX_LINES]:
-        state, lag = line.state, line.lag
-        rows.append(
-            (
-                state.queue.topic,
-                f"{state.queue.broker} / {state.queue.queue_id}",
-                line.earliest,
-                state.end,
-                None if lag is None else lag.latest,
-                Markup(picture(line)),
-                None if lag is None else lag.behind,
-                None if lag is None else span_text(lag.behind_ms),
-                line.missing,
-            )
-        )
-    note = (
-        "The source was not asked (--namesrv or --store): only what is exported."
-        if subject.lags is None
-        else f"Compared with {subject.source}."
+def queue_row(line: QueueLine) -> tuple[object, ...]:
+    """A queue, with a picture of its offsets."""
+    state, lag = line.state, line.lag
+    return (
+        state.queue.topic,
+        f"{state.queue.broker} / {state.queue.queue_id}",
+        line.earliest,
+        state.end,
+        None if lag is None else lag.latest,
+        picture(line),
+        None if lag is None else lag.behind,
+        None if lag is None else span_text(lag.behind_ms),
+        line.missing,
     )
-    titles = ("Topic", "Broker / queue", "Earliest", "Exported", "Latest", "")
+
+
+def queues_left(subject: Subject, lines: Sequence[QueueLine]) -> str:
+    """What is said of the queues that have no row, with their sums."""
     more = left_out(len(lines), "queue")
     if more:
         rest = lines[MAX_LINES:]
@@ -252,22 +242,10 @@ def queues_section(subject: Subject, lines: Sequence[QueueLine]) -> str:
         missing = sum(line.missing for line in rest)
         more += f": {rows_left:,} messages exported, {missing:,} missing"
         more += "" if subject.lags is None else f", {behind:,} behind"
-    return section(
-        "Queues",
-        legend(("gone", "before the export"), ("bar", "exported"), ("wait", "waits")),
-        table((*titles, "Behind", "Age", "Missing"), rows, more),
-        note=note + " Those furthest behind come first.",
-    )
+    return more
 
 
-def legend(*parts: tuple[str, str]) -> str:
-    """What colours mean."""
-    return '<p class="legend">{}</p>'.format(
-        "".join(f'<i class="{kind}"></i>{escape(text)}' for kind, text in parts)
-    )
-
-
-def picture(line: QueueLine) -> str:
+def picture(line: QueueLine) -> Span:
     """A queue's offsets, from the earliest to the latest."""
     state = line.state
     missing = min(line.missing, state.end - state.start)
@@ -288,15 +266,15 @@ def period_name(start_ms: int, hours: int) -> str:
     return f"{found:%Y-%m-%d}"
 
 
-def hours_section(history: History) -> Iterator[str]:
+def hours(history: History) -> Iterator[Drawing]:
     """When the messages were stored; nothing without messages."""
-    hours, found = periods(history)
+    length, found = periods(history)
     if not found:
         return
-    each = {1: "hour", DAY_HOURS: "day"}.get(hours, f"{hours} hours")
+    each = {1: "hour", DAY_HOURS: "day"}.get(length, f"{length} hours")
     bars = [
         Bar(
-            period_name(period.start_ms, hours),
+            period_name(period.start_ms, length),
             period.rows,
             period.missing,
             f"{moment(period.start_ms)}, {each}: {count_of(period.rows, 'message')}"
@@ -307,20 +285,20 @@ def hours_section(history: History) -> Iterator[str]:
     title = f"Messages per {each} of store time"
     empty = sum(not (period.rows or period.missing) for period in found)
     note = f"{moment(found[0].start_ms)} to "
-    note += f"{moment(found[-1].start_ms + hours * HOUR_MS)}"
+    note += f"{moment(found[-1].start_ms + length * HOUR_MS)}"
     if empty:
-        unit = "hour" if hours == 1 else f"period of {each}"
-        if hours == DAY_HOURS:
+        unit = "hour" if length == 1 else f"period of {each}"
+        if length == DAY_HOURS:
             unit = "day"
         plural = unit.replace("period", "periods") if "period" in unit else f"{unit}s"
         note += f"; nothing was stored in {count_of(empty, unit, plural)}"
     keys = [("bar", "exported")]
     if any(period.missing for period in found):
         keys.append(("missing", "missing"))
-    yield section(title, legend(*keys), bar_chart(title, bars), note=f"{note}.")
+    yield Drawing(bar_chart(title, bars), f"{note}.", tuple(keys))
 
 
-def speed_section(history: History) -> Iterator[str]:
+def speed(history: History) -> Iterator[Drawing]:
     """How fast runs were; nothing if no commit says it."""
     found = rates(history.commits)
     if not found:
@@ -342,10 +320,10 @@ def speed_section(history: History) -> Iterator[str]:
         )
     title = "Messages per second, by commit"
     note = "From plan to commit; a plan that had to wait for its replay looks slow."
-    yield section(title, bar_chart(title, bars), note=note)
+    yield Drawing(bar_chart(title, bars), note)
 
 
-def sizes_section(subject: Subject) -> Iterator[str]:
+def file_sizes(subject: Subject) -> Iterator[Drawing]:
     """How large files are; nothing without files."""
     counts = sizes(subject.history.files())
     number = sum(counts)
@@ -361,25 +339,22 @@ def sizes_section(subject: Subject) -> Iterator[str]:
     mark = sum(subject.target > size for size in SIZES) + 1
     whole = sum(file.bytes for file in subject.history.files())
     title = "Files by size"
-    yield section(
-        title,
+    yield Drawing(
         bar_chart(
             title,
             bars,
             (mark, f"target {bytes_text(subject.target).replace('.0 ', ' ')}"),
             lambda value: short(value) if value == int(value) else "",
         ),
-        note=f"{count_of(number, 'file')}, {bytes_text(whole / number)} on average. "
+        f"{count_of(number, 'file')}, {bytes_text(whole / number)} on average. "
         "The target is what a file holds before compression; a topic has at least one "
         "file per hour and commit.",
     )
 
 
-def losses_section(history: History) -> str:
-    """What is missing, and why."""
+def missing(history: History) -> dict[str, object]:
+    """What is missing and why: rows, and how many reasons there are."""
     found = losses(history)
-    if not found:
-        return section("What is missing", paragraph("Nothing."))
     rows = [
         (
             loss.topic,
@@ -393,49 +368,33 @@ def losses_section(history: History) -> str:
         )
         for loss in found[:MAX_LINES]
     ]
-    titles = ("Topic", "Messages", "Queues", "What", "Commit", "Reason")
-    return section(
-        "What is missing", table(titles, rows, left_out(len(found), "reason"))
-    )
+    return {"losses": len(found), "loss_rows": rows}
 
 
-def schema_section(history: History) -> str:
+def decoding(history: History) -> dict[str, object]:
     """The form of the files, and what could not be decoded."""
-    found = schemas(history)
+    found, damaged = schemas(history), undecodable(history)
     rows = [
-        (
-            each.topic,
-            each.commit,
-            each.number,
-            ", ".join(each.columns) or "all",
-        )
+        (each.topic, each.commit, each.number, ", ".join(each.columns) or "all")
         for each in found[-MAX_LINES:]
     ]
-    titles = ("Topic", "From commit", "Schema", "Columns")
-    parts = [table(titles, rows, left_out(len(found), "earlier change"))]
-    changes = len(found) - len({each.topic for each in found})
-    note = "It never changed." if not changes else f"{count_of(changes, 'change')}."
-    damaged = undecodable(history)
-    if damaged:
-        whole = sum(file.decode_errors for file in damaged)
-        parts.append(paragraph(f"{whole:,} bodies could not be decompressed:"))
-        files = [(file.path, file.decode_errors) for file in damaged[:MAX_LINES]]
-        more = left_out(len(damaged), "file")
-        parts.append(table(("File", "Bodies"), files, more))
-    elif history.commits:
-        parts.append(paragraph("Every body could be decoded."))
-    return section("Schema and decoding", *parts, note=note if found else "")
+    return {
+        "schemas": len(found),
+        "schema_rows": rows,
+        "changes": len(found) - len({each.topic for each in found}),
+        "undecodable": sum(file.decode_errors for file in damaged),
+        "damaged": len(damaged),
+        "damaged_rows": [
+            (file.path, file.decode_errors) for file in damaged[:MAX_LINES]
+        ],
+    }
 
 
-def reading_section(subject: Subject) -> Iterator[str]:
-    """Programs that read the largest topic."""
+def reading(subject: Subject) -> dict[str, object] | None:
+    """Programs that read the largest topic; None if there is no file."""
     states = topic_states(subject.history, ())
     sized = [state for state in states if state.files]
     if not sized:
-        return
+        return None
     topic = max(sized, key=lambda state: (state.bytes, state.topic)).topic
-    blocks = [
-        f"<h3>{escape(name)}</h3><pre>{escape(text)}</pre>"
-        for name, text in snippets(subject.address, topic)
-    ]
-    yield section("How to read it", *blocks, note=f"For {topic}; paste and run.")
+    return {"topic": topic, "programs": snippets(subject.address, topic)}

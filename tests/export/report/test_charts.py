@@ -1,15 +1,15 @@
-"""Charts as SVG."""
+"""The shapes of charts."""
 
 from __future__ import annotations
-
-from xml.etree import ElementTree
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.report.charts import (
     HEIGHT,
+    LEFT,
     WIDTH,
     Bar,
+    Chart,
     bar_chart,
     grid_step,
     short,
@@ -17,11 +17,9 @@ from rocketbroker.export.report.charts import (
 )
 
 
-def classes(svg: str) -> list[str]:
-    """The classes of its shapes, in order."""
-    tree = ElementTree.fromstring(svg)
-    found = (each.get("class") for each in tree.iter())
-    return [each for each in found if each]
+def names(chart: Chart) -> int:
+    """How many bars have names."""
+    return sum(column.name is not None for column in chart.columns)
 
 
 class ChartTests(SynchronousTestCase):
@@ -29,26 +27,27 @@ class ChartTests(SynchronousTestCase):
 
     def test_bars(self) -> None:
         """Each value has a bar, on top of it what is missing, inside the drawing."""
-        svg = bar_chart("T", [Bar("a", 3, 1), Bar("b", 0), Bar("c<", 5)], (1, "here"))
-        found = classes(svg)
+        chart = bar_chart("T", [Bar("a", 3, 1), Bar("b", 0), Bar("c", 5)], (1, "here"))
+        shapes = [box for column in chart.columns for box in column.boxes]
+        found = [box.kind for box in shapes]
         self.assertEqual((found.count("bar"), found.count("missing")), (2, 1))
-        self.assertEqual(found.count("mark"), 2)
-        self.assertIn("c&lt;", svg)
-        for shape in ElementTree.fromstring(svg).iter("rect"):
-            x, y, width, height = (
-                float(shape.attrib[name]) for name in ("x", "y", "width", "height")
-            )
-            self.assertTrue(x >= 0 and x + width <= WIDTH, svg)
-            self.assertTrue(y >= 0 and y + height <= HEIGHT, svg)
+        self.assertEqual(found.count("column"), 3)
+        assert chart.mark is not None
+        self.assertEqual(chart.mark.text, "here")
+        self.assertTrue(LEFT < chart.mark.at < WIDTH)
+        for box in shapes:
+            self.assertTrue(box.x >= 0 and box.x + box.width <= WIDTH, box)
+            self.assertTrue(box.y >= 0 and box.y + box.height <= HEIGHT, box)
 
     def test_names(self) -> None:
         """Of many bars only some have names, so that these do not overlap."""
-        found = classes(bar_chart("T", [Bar(str(n), n) for n in range(120)]))
-        self.assertEqual(found.count("bar"), 119)
-        self.assertEqual(found.count("x"), 24)
-        long = classes(bar_chart("T", [Bar(f"11-21 {n:05}", n) for n in range(120)]))
-        self.assertEqual(long.count("x"), 9)
-        self.assertEqual(classes(bar_chart("T", [])).count("bar"), 0)
+        chart = bar_chart("T", [Bar(str(n), n) for n in range(120)])
+        kinds = [box.kind for column in chart.columns for box in column.boxes]
+        self.assertEqual(kinds.count("bar"), 119)
+        self.assertEqual(names(chart), 24)
+        long = bar_chart("T", [Bar(f"11-21 {n:05}", n) for n in range(120)])
+        self.assertEqual(names(long), 9)
+        self.assertEqual(bar_chart("T", []).columns, ())
 
     def test_numbers(self) -> None:
         """Numbers at the side are round and short."""
@@ -64,6 +63,6 @@ class ChartTests(SynchronousTestCase):
     def test_span(self) -> None:
         """Parts lie beside one another; an empty one is not there, a small one is
         seen."""
-        svg = span_bar("q", [("gone", 0), ("bar", 10**9), ("wait", 1)])
-        self.assertEqual(classes(svg), ["span", "bar", "wait"])
-        self.assertEqual(classes(span_bar("q", [("bar", 0)])), ["span"])
+        span = span_bar("q", [("gone", 0), ("bar", 10**9), ("wait", 1)])
+        self.assertEqual([box.kind for box in span.boxes], ["bar", "wait"])
+        self.assertEqual(span_bar("q", [("bar", 0)]).boxes, ())

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.export.history import Gap, History, Pending
 from rocketbroker.export.lags import Lag
-from rocketbroker.export.report.markup import bytes_text, span_text
+from rocketbroker.export.report.number_texts import bytes_text, span_text
 from rocketbroker.export.report.page import Subject, page
 from rocketbroker.export.verify import Fault, check_manifest
 from rocketbroker.sources.ranges import Range
@@ -86,6 +86,26 @@ class PageTests(SynchronousTestCase):
         text = page(subject(self.small()))
         for pattern in (r"<script", r"https?://", r"\bsrc=", r"@import", r"url\("):
             self.assertEqual(re.findall(pattern, text), [])
+
+    def test_chartsAreDrawnAsSvg(self) -> None:
+        """Names, numbers, a line for the target; each queue has a picture."""
+        text = page(subject(self.small(), lags=(Lag(ZERO, 3, 21, 40),)))
+        tree = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+        drawn = list(tree.iter("svg"))
+        kinds = [each.get("class") for svg in drawn for each in svg.iter()]
+        self.assertEqual(kinds.count("span"), 2)
+        for kind in ("grid", "y", "x", "column", "bar", "mark", "wait"):
+            self.assertIn(kind, kinds)
+        titles = [title.text for svg in drawn for title in svg.iter("title")]
+        self.assertIn("0 to 21 of 40", titles)
+
+    def test_namesThatAreMarksAreEscaped(self) -> None:
+        """Topics, addresses and sources are whatever somebody has chosen."""
+        evil = "</title><script>'\"&"
+        whole = subject(self.small(), lags=(), source=evil)
+        text = page(attrs.evolve(whole, address=evil))
+        self.assertNotIn("<script", text)
+        self.assertEqual(text_of(text).count(evil), 2)
 
     def test_missing(self) -> None:
         """What is missing is told with its reason, and is no fault."""

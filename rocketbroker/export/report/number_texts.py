@@ -1,11 +1,9 @@
 # -*- test-case-name: tests.export.report.test_page -*-
-"""Pieces of a report's page: numbers for people, tables and sections; pure."""
+"""Numbers, times and sizes as people read them; pure."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
-from html import escape
 
 from rocketbroker.export.report.charts import short
 from rocketbroker.export.report.figures import MAX_LINES
@@ -46,46 +44,6 @@ def span_text(ms: int | None) -> str:
 def count_of(number: int, one: str, many: str = "") -> str:
     """A number and its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def table(
-    titles: Sequence[str], rows: Iterable[Sequence[object]], more: str = ""
-) -> str:
-    """A table; numbers stand to the right, L{Markup} as it is.
-
-    @param more: a last line, over all columns.
-    """
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
-    lines = "".join(f"<tr>{''.join(map(table_cell, row))}</tr>" for row in rows)
-    if more:
-        lines += (
-            f'<tr class="more"><td colspan="{len(titles)}">{escape(more)}</td></tr>'
-        )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
-
-
-class Markup(str):
-    """A text that is HTML already."""
-
-
-def table_cell(value: object) -> str:
-    """A cell."""
-    if isinstance(value, Markup):
-        return f"<td>{value}</td>"
-    if isinstance(value, int):
-        return f'<td class="number">{value:,}</td>'
-    return f"<td>{'-' if value is None else escape(str(value))}</td>"
-
-
-def section(title: str, *parts: str, note: str = "") -> str:
-    """A part of the page."""
-    said = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{said}{''.join(parts)}</section>"
-
-
-def paragraph(text: str) -> str:
-    """A paragraph."""
-    return f"<p>{escape(text)}</p>"
 
 
 def left_out(whole: int, what: str) -> str:
