@@ -280,7 +280,7 @@ def mirror() -> tuple[str, str]:
 
 
 def bare(folder: Path) -> None:
-    """Fill a directory with a small Debian."""
+    """Fill a directory with a small Debian, which users of its own may enter."""
     if shutil.which("debootstrap") is None:
         raise SceneError("debootstrap is missing: apt-get install debootstrap")
     address, name = mirror()
@@ -290,6 +290,8 @@ def bare(folder: Path) -> None:
         stdout=subprocess.DEVNULL,
         check=True,
     )
+    # One for temporary files is its owner's alone.
+    folder.chmod(0o755)
 
 
 def connect(folder: Path) -> None:
