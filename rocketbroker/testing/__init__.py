@@ -13,6 +13,7 @@ The modules:
   - L{simulation}: what a broker has to answer, as a model, and what is asked of it, by
     dice.
   - L{contracts}: suites that an implementation of an interface and its double pass.
+  - L{contexts}: the context of a broker, of which a test makes one of its rooms.
   - L{replicas}: slaves that have as much of the log as a test says; L{master_link}:
     what a slave gets it by.
 """
