@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.config.settings_page import SECTIONS
 from rocketbroker.wire.codes import RequestCode, ResponseCode
+from tests.missing import needs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "api.rst").read_text("utf-8")
@@ -42,6 +43,7 @@ def present() -> set[str]:
 class ImportTests(SynchronousTestCase):
     """What the page lists can be imported."""
 
+    @needs("pyspark")
     def test_eachNameIsThere(self) -> None:
         """All names of all modules are where the page says."""
         found = documented()
