@@ -59,6 +59,7 @@ Receiving, from the broker to the user:
   - L{locks}: queues of ordered consumers.
   - L{consumer}: all of that for one group: C{await
     start()}, C{await next()}, C{await close()}.
+  - L{served}: what brokers ask a member: resets, status.
   - L{pop_consumer}: the same for a group that pops:
     no queue has an owner; L{pop}: its requests, and handles.
   - L{lite_pull}: a consumer that polls and seeks.

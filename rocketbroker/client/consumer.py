@@ -129,7 +129,7 @@ class Consumer:
                     raise
             except RocketbrokerError as problem:
                 instance.outages.failed("the name server", problem)
-        instance.membership.add_consumer(group, self._data)
+        instance.membership.add_consumer(group, self.heartbeat_data)
         instance.watch_members(group, self.wake)
         instance.start()
         await instance.membership.beat()
@@ -174,7 +174,7 @@ class Consumer:
         await self._instance.membership.leave(consumer=self.settings.group)
         await self._instance.close()
 
-    def _data(self) -> ConsumerData:
+    def heartbeat_data(self) -> ConsumerData:
         """What heartbeats say of it."""
         start = self.settings.start
         where = {

@@ -160,6 +160,10 @@ class ProcessQueue:
         """The offset that may be committed."""
         return next(iter(self._unsettled), self.pull_offset)
 
+    def held(self) -> list[StoredMessage]:
+        """The messages that are not settled."""
+        return [*self._unsettled.values()]
+
     def overdue(self, now: float, most: int = 16) -> list[StoredMessage]:
         """Messages at the head of the queue that were given out too long ago."""
         found: list[StoredMessage] = []

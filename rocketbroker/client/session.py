@@ -24,6 +24,7 @@ from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.received import ReceivedMessage
 from rocketbroker.client.runtime import Runtime
+from rocketbroker.client.served import served
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
 from rocketbroker.client.subscription import subscription
 from rocketbroker.client.transactions import Check, Transaction, Transactions
@@ -348,14 +349,15 @@ class Session:
             instance = Instance(self._runtime, self._settings)
             return PopConsumer(instance, settings, wanted)
         if not settings.broadcast:
-            return Consumer(Instance(self._runtime, self._settings), settings, [wanted])
+            instance = Instance(self._runtime, self._settings)
+            return served(instance, Consumer(instance, settings, [wanted]))
         name = self._settings.instance_name or INSTANCE_NAME
         fixed = attrs.evolve(self._settings, instance_name=name)
         instance = Instance(self._runtime, fixed)
         offsets = self._folder().of_group(
             instance.membership.client_id, group, settings.offset_folder
         )
-        return Consumer(instance, settings, [wanted], offsets)
+        return served(instance, Consumer(instance, settings, [wanted], offsets))
 
     def _forget(self, stream: MessageStream) -> None:
         if stream in self._streams:

@@ -162,7 +162,7 @@ class PuppetLink:
 
     @ivar address: the server's.
     @ivar is_open: whether neither side has closed it.
-    @ivar requests: what the client has sent over it.
+    @ivar requests: what the client has sent over it, its answers, too.
     @ivar at_end: called once it is closed, by whomever.
     """
 
@@ -228,6 +228,8 @@ class PuppetLink:
         if self._cut:
             return
         self.requests.append(command)
+        if command.is_response:
+            return
         self._runtime.requests.append((self.address, command))
         server = self._runtime.servers.get(self.address)
         if server is None:
