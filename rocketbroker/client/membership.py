@@ -112,17 +112,18 @@ class Membership:
         if not self.has_groups:
             return False
         body = fastjson.dumps(self.body())
+        name = f"broker {self._routes.brokers().get(address, address)}"
         self._beating.add(address)
         try:
             await self._connections.ask(
                 address, Command(RequestCode.HEART_BEAT, {}, body), HEARTBEAT_SECONDS
             )
         except RocketbrokerError as problem:
-            self._outages.failed(f"broker {address}", problem)
+            self._outages.failed(name, problem)
             return False
         finally:
             self._beating.discard(address)
-        self._outages.worked(f"broker {address}")
+        self._outages.worked(name)
         return True
 
     def is_beating(self, address: str) -> bool:

@@ -218,8 +218,8 @@ class ConsumerTests(SynchronousTestCase):
             self.runtime.advance(100.0)
             self.here.put("2", broker="b2")
             self.assertEqual(self.here.texts(consumer), ["2"])
-        away = [line for line in logs.output if "broker b1 is away" in line]
-        self.assertEqual(len(away), 1, logs.output)
+        self.assertEqual(len(logs.output), 1, logs.output)
+        self.assertIn("broker b1 is away", logs.output[0])
         self.here.put("1")
         self.here.cluster.start("b1")
         mine = [one for one in consumer.queues.values() if one.queue.broker == "b1"]
