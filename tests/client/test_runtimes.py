@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -222,6 +224,8 @@ class ReasonTests(SynchronousTestCase):
 
     def test_reasonIsNeverEmpty(self) -> None:
         """Whatever the system gives."""
-        self.assertEqual(reason(ConnectionRefusedError(111, "refused")), "refused")
+        refused = ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed")
+        self.assertEqual(reason(refused), os.strerror(errno.ECONNREFUSED))
+        self.assertEqual(reason(OSError(5, "no disk")), "no disk")
         self.assertEqual(reason(TimeoutError()), "no answer in time")
         self.assertEqual(reason(UnicodeError("x")), "no host has such a name")

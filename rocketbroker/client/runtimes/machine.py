@@ -56,4 +56,6 @@ def reason(problem: OSError | UnicodeError) -> str:
     """Why a socket failed, in the words of the system."""
     if isinstance(problem, UnicodeError):
         return "no host has such a name"
+    if isinstance(problem, ConnectionError) and problem.errno:
+        return os.strerror(problem.errno)  # asyncio has words of its own
     return problem.strerror or str(problem) or "no answer in time"
