@@ -36,7 +36,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from scripts.compiled import COMPILER, ROOT, copy, quietly
 
-READY_SECONDS = 60.0
+READY_SECONDS = 300.0
+
+#: What a standalone says when it can be used, with the name server's address.
+_READY = re.compile(r"^ready: .*name server ([^,\s]+),", re.MULTILINE)
 
 #: Sends and receives with the installed rocketbroker.
 _PROOF = """\
@@ -102,16 +105,16 @@ def prove(folder: Path, package: str, form: str) -> None:
     python = made_environment(folder / "environment", package)
     log = home / "broker.log"
     command = [str(python.parent / "rocketbroker"), "standalone", "--temporary"]
-    command += ["--namesrv-port", "19870", "--port", "19880", "--metrics-port", "19890"]
+    command += ["--namesrv-port", "0", "--port", "0", "--metrics-port", "off"]
     with open(log, "wb") as output:
         broker = subprocess.Popen(command, cwd=home, stdout=output, stderr=output)
     try:
         end = time.monotonic() + READY_SECONDS
-        while b"boot success" not in log.read_bytes():
+        while not (found := _READY.search(log.read_text())):
             if time.monotonic() > end or broker.poll() is not None:
                 sys.exit(f"the broker is not ready:\n{log.read_text()}")
             time.sleep(0.05)
-        quietly([str(python), "-c", _PROOF, "127.0.0.1:19870"], home)
+        quietly([str(python), "-c", _PROOF, found[1]], home)
     finally:
         broker.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
