@@ -110,10 +110,12 @@ def prove(folder: Path, package: str, form: str) -> None:
         broker = subprocess.Popen(command, cwd=home, stdout=output, stderr=output)
     try:
         end = time.monotonic() + READY_SECONDS
-        while not (found := _READY.search(log.read_text())):
+        found = None
+        while found is None:
             if time.monotonic() > end or broker.poll() is not None:
                 sys.exit(f"the broker is not ready:\n{log.read_text()}")
             time.sleep(0.05)
+            found = _READY.search(log.read_text())
         quietly([str(python), "-c", _PROOF, found[1]], home)
     finally:
         broker.terminate()
