@@ -20,4 +20,9 @@ its directory in PYTHONPATH, as processes, and talked by sockets:
             --to export --file-size 8k --cores 1
 
     As if the second run had died before its end, C{commits/00000002.json} was removed.
+  - Over a broker of 0.1.0 on a copy of the store, a stream of PySpark 4.3.0 read
+    C{Orders} from the earliest offsets, 30 messages in each micro-batch
+    (C{minOffsetsPerTrigger} and C{maxOffsetsPerTrigger}, C{availableNow}), into Parquet
+    files. As if it had died in its third micro-batch, of C{checkpoint} the third commit
+    was removed, and all of the fourth.
 """
