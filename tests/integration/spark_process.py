@@ -3,8 +3,8 @@
     python spark_process.py
 
 reads a line of JSON for each: a list of words, the first of which is C{rocketbroker},
-C{reads}, C{streams}, C{writes}, or C{python}, with the path of a program. It answers
-with a line: the exit status, and what was printed.
+C{checkpoint}, C{reads}, C{streams}, C{writes}, or C{python}, with the path of a
+program. It answers with a line: the exit status, and what was printed.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def carry_out(words: list[str]) -> tuple[int, str]:
     from rocketbroker.cli.command import main
 
     commands: dict[str, Callable[[], object]] = {
+        "checkpoint": spark_streams.go_on,
         "python": lambda: runpy.run_path(words[1]),
         "reads": spark_reads.main,
         "streams": spark_streams.main,

@@ -6,6 +6,10 @@ copies a topic into Parquet files below C{FOLDER}, all there is when it begins, 
 micro-batches of 400 messages where PySpark has them, and goes on where an earlier call
 ended. A command of L{tests.integration.spark_process}, and a program of its own for
 other versions of PySpark.
+
+    checkpoint NAMESRV TOPIC FOLDER LOG
+
+goes on with the stream that has a checkpoint below C{FOLDER}, without a limit.
 """
 
 from __future__ import annotations
@@ -46,6 +50,16 @@ def main() -> None:
     print(json.dumps(found))
 
 
+def go_on() -> None:
+    """Copy what a checkpoint has not had, all at once; print how much that was."""
+    names, topic, folder, log = sys.argv[1:]
+    spark = local_session("checkpoint", 1, log)
+    query = started(stream(spark, names, topic), folder)
+    query.awaitTermination()
+    print(json.dumps([progress["numInputRows"] for progress in query.recentProgress]))
+    spark.stop()
+
+
 def stream(spark: Any, names: str, topic: str, **options: str) -> Any:
     """The messages of a topic from the first one on."""
     reader = spark.readStream.format("rocketmq").option("nameServer", names)
@@ -58,16 +72,20 @@ def stream(spark: Any, names: str, topic: str, **options: str) -> Any:
 def copied(spark: Any, names: str, topic: str, folder: str) -> list[int]:
     """Copy what there is; how many messages each micro-batch had."""
     limits = {"maxOffsetsPerTrigger": "400", "minOffsetsPerTrigger": "400"}
-    messages = stream(spark, names, topic, commitGroup="G", **limits)
-    query = (
+    query = started(stream(spark, names, topic, commitGroup="G", **limits), folder)
+    query.awaitTermination()
+    return [progress["numInputRows"] for progress in query.recentProgress]
+
+
+def started(messages: Any, folder: str) -> Any:
+    """A query that copies messages below a folder, until it has what there is now."""
+    return (
         messages.writeStream.format("parquet")
         .option("path", f"{folder}/rows")
         .option("checkpointLocation", f"{folder}/checkpoint")
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
-    return [progress["numInputRows"] for progress in query.recentProgress]
 
 
 def waiting(spark: Any, names: str, topic: str, folder: str) -> dict[str, Any]:
