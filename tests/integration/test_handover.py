@@ -89,7 +89,8 @@ class HandOverTests(SynchronousTestCase):
         self.say(f"both have acknowledged {len(over.notes.sent)}")
         over.cluster.broker.stop(how)
         log = over.cluster.broker.log.read_text()
-        for word in ("Traceback", "are missing", "is removed"):
+        # An empty segment may be removed: who is killed while making one leaves it.
+        for word in ("Traceback", "are missing"):
             self.assertNotIn(word, log)
         if not midway:
             # Who is killed while writing has records that are in no queue yet.
