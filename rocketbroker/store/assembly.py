@@ -26,9 +26,8 @@ from rocketbroker.store.commitlog.encoder import HOST_V6
 from rocketbroker.store.commitlog.flush import LogFlush
 from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.raw_log import RawLog
-from rocketbroker.store.commitlog.scanner import BODY_CRC, NO_CRC, RECORD_CRC
 from rocketbroker.store.commitlog.segments import Segments
-from rocketbroker.store.commitlog.writer import CommitLog
+from rocketbroker.store.commitlog.writer import CommitLog, RecordForm
 from rocketbroker.store.consumequeue.batch_queue import FOLDER as BATCHES
 from rocketbroker.store.consumequeue.deferred_writes import DeferredWrites
 from rocketbroker.store.consumequeue.extension import FOLDER as EXTENSIONS
@@ -46,9 +45,9 @@ from rocketbroker.store.reading.time_lookup import TimeLookup
 from rocketbroker.store.recovery.clean_shutdown import NAME as CLEAN_SHUTDOWN
 from rocketbroker.store.recovery.clean_shutdown import CleanShutdown
 from rocketbroker.store.recovery.outcome import RecoveryOutcome, Trust
-from rocketbroker.store.recovery.recovery import Recovery
+from rocketbroker.store.recovery.recovery import LastStop, Recovery
 from rocketbroker.store.recovery.truncation import Truncation, TruncationNote
-from rocketbroker.store.retention.cleaner import Cleaner, local_hour
+from rocketbroker.store.retention.cleaner import Cleaner, LocalClock, local_hour
 from rocketbroker.store.running_flags import RunningFlags
 from rocketbroker.store.shared_positions import MIN_POSITION, SharedPositions
 from rocketbroker.store.sharing.sharing import Sharing
@@ -57,13 +56,6 @@ from rocketbroker.store.sharing.sharing import Sharing
 def physical_memory() -> int:
     """The bytes of this machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _crcs_to_check(options: StoreOptions) -> int:
-    """The CRCs that recovery checks."""
-    if not options.check_crc_on_recover:
-        return NO_CRC
-    return RECORD_CRC if options.force_verify_prop_crc else BODY_CRC
 
 
 @final
@@ -122,10 +114,10 @@ class Assembly:
             self.flags,
             sharing.append_lock,
             wall_ms,
-            store_host,
-            options.max_message_size,
+            RecordForm(
+                store_host, options.max_message_size, options.enabled_append_prop_crc
+            ),
             Preallocation(self.segments, positions, options),
-            options.enabled_append_prop_crc,
         )
         sharing.attach(self.log, self.segments)
         self.flushing = LogFlush(self.log, positions)
@@ -207,18 +199,11 @@ class Assembly:
         self, store_host_v6: bool, is_batch: Callable[[str], bool] | None
     ) -> QueueTable:
         """All queues."""
-        options = self._options
         return QueueTable(
             self._open_files,
-            options.store_path_root_dir,
-            options.mapped_file_size_consume_queue,
+            self._options,
             self._positions,
             store_host_v6,
-            options.auto_message_version_on_topic_len,
-            options.mapper_file_size_batch_consume_queue,
-            options.mapped_file_size_consume_queue_ext,
-            options.enable_consume_queue_ext,
-            options.max_lmq_consume_queue_num,
             DeferredWrites(self.flags, self._describe_refusal),
             is_batch,
             self._quarantine,
@@ -268,7 +253,6 @@ class Assembly:
             self._truncation_note,
             self._positions,
             self.flags,
-            self.log,
             self.flushing,
             self.table,
             self.dispatcher,
@@ -297,8 +281,7 @@ class Assembly:
             self._positions,
             threads,
             self.space,
-            wall_ms,
-            local_hour,
+            LocalClock(wall_ms, local_hour),
         )
 
     def _make_index(self, wall_ms: Callable[[], int]) -> Index:
@@ -336,20 +319,15 @@ class Assembly:
             mark_unclean()
             clean = False
         recovery = Recovery(
-            self._files,
             self.segments,
             self.table,
             self._positions,
             self.checkpoint,
             self.dispatcher,
-            _crcs_to_check(self._options),
+            self._options,
             self._corruption_log,
             self.clean_shutdown,
-            mark_unclean,
-            clean,
-            zeroed,
-            truncated_to,
-            self._options.broker_role == "SLAVE",
+            LastStop(mark_unclean, clean, zeroed, truncated_to),
         )
         recovery.report += self._report
         self.outcome = recovery.run()

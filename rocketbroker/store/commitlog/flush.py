@@ -36,7 +36,7 @@ class LogFlush:
     """
 
     def __init__(self, log: CommitLog, positions: SharedPositions) -> None:
-        self._log = log
+        self.log = log
         self._positions = positions
         self._rewrite = False
         self.lock = Lock()
@@ -44,7 +44,7 @@ class LogFlush:
 
     def restored(self, ms: int) -> None:
         """All that a start has found was stored at C{ms} or before."""
-        self._log.published_ms = self.flushed_ms = ms
+        self.log.published_ms = self.flushed_ms = ms
 
     def flush(self) -> int:
         """See L{rocketbroker.store.interfaces.IStore.flush}."""
@@ -53,12 +53,12 @@ class LogFlush:
 
     def _flush(self) -> int:
         # Before the position: the record at its end is then not older.
-        ms = self._log.published_ms
+        ms = self.log.published_ms
         view = self._positions.view
         target: int = view[PUBLISHED]
         flushed: int = view[FLUSHED]
         if target > flushed or self._rewrite:
-            for segment in self._log.segments.all:
+            for segment in self.log.segments.all:
                 if segment.end <= flushed:
                     segment.let_go()
                     continue
@@ -87,7 +87,7 @@ class LogFlush:
                 position += size
         try:
             if not segment.is_dir_synced:
-                self._log.segments.sync_dir_of(segment)
+                self.log.segments.sync_dir_of(segment)
             segment.file.datasync()
         except OSError:
             self._rewrite = True

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import attrgetter
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from rocketbroker.codec.append import encode as encode_natively
 from rocketbroker.codec.append import reserve
@@ -144,6 +144,19 @@ class Hint:
         self.received = received
 
 
+class RecordForm(NamedTuple):
+    """The form of the records that a log appends.
+
+    @ivar store_host: this broker's address, as records have it.
+    @ivar max_body: the bytes of the longest body.
+    @ivar has_crc: whether each record ends with a CRC of its own.
+    """
+
+    store_host: bytes
+    max_body: int
+    has_crc: bool
+
+
 @final
 class CommitLog:
     """The writing side of the log.
@@ -164,17 +177,14 @@ class CommitLog:
         flags: RunningFlags,
         append_lock: AppendLock,
         wall_ms: Callable[[], int],
-        store_host: bytes,
-        max_body: int,
+        form: RecordForm,
         preallocation: Preallocation,
-        append_crc: bool = False,
         mark: int = OWNER_APPENDS,
     ) -> None:
         """
-        @param append_crc: whether each record ends with a CRC of its own.
         @param mark: what the word APPENDING is while this process appends.
         """
-        assert len(store_host) in (HOST_V4, HOST_V6), store_host
+        assert len(form.store_host) in (HOST_V4, HOST_V6), form.store_host
         self.segments = segments
         self.preallocation = preallocation
         self.hints: deque[Hint] = deque()
@@ -187,12 +197,12 @@ class CommitLog:
         self._flags = flags
         self.append_lock = append_lock
         self._wall_ms = wall_ms
-        self._store_host = store_host
-        self.limit(max_body)
+        self._store_host = form.store_host
+        self.limit(form.max_body)
         # Decided here once, so that an append need not.
-        self._encode = encode_with_crc if append_crc else encode
-        self._arrange = _by_queue_with_crc if append_crc else by_queue
-        self._is_native = COMPILED and not append_crc
+        self._encode = encode_with_crc if form.has_crc else encode
+        self._arrange = _by_queue_with_crc if form.has_crc else by_queue
+        self._is_native = COMPILED and not form.has_crc
         self._backoff = WriteBackoff(flags, wall_ms, self.make_room)
         self._in_batches = 0
         self._wants_segment = False

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, final
 
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import SystemFailure
 from rocketbroker.files.directories import make_lasting
 from rocketbroker.files.interfaces import FOLDER as FOLDER_LENGTH
@@ -54,26 +55,16 @@ class QueueTable:
     def __init__(
         self,
         open_files: OpenFiles,
-        root: str,
-        file_size: int,
+        options: StoreOptions,
         positions: SharedPositions,
         store_host_v6: bool,
-        allow_v2: bool,
-        batch_file_size: int,
-        extension_size: int,
-        extends: bool,
-        max_lmqs: int,
         deferred_writes: DeferredWrites | None = None,
         is_batch: Callable[[str], bool] | None = None,
         quarantine: QueueQuarantine | None = None,
     ) -> None:
         """
         @param open_files: opens the files of all queues.
-        @param file_size: rounded up to whole entries.
-        @param batch_file_size: the same of batch queues.
-        @param extension_size: the same of extensions.
-        @param extends: enableConsumeQueueExt.
-        @param max_lmqs: maxLmqConsumeQueueNum.
+        @param options: sizes of files are rounded up to whole entries.
         @param deferred_writes: counts the bytes that the disk has no room for; without
             it that is an error.
         @param is_batch: None: those topics that have a directory for such queues.
@@ -82,23 +73,25 @@ class QueueTable:
         self._quarantine = quarantine
         self._open_files = open_files
         self._files = open_files.files
+        root = options.store_path_root_dir
         self._folder = os.path.join(root, FOLDER)
         self._extension_folder = os.path.join(root, EXTENSION_FOLDER)
         self._batch_folder = os.path.join(root, BATCH_FOLDER)
         self._parents = self._folder, self._batch_folder, self._extension_folder
         #: Those of them that are there; they stay.
         self._present = set(filter(self._files.is_dir, self._parents))
-        self._extension_size = extension_size
-        self._extends = extends
-        self.max_lmqs = max_lmqs
+        self._extension_size = options.mapped_file_size_consume_queue_ext
+        self._extends = options.enable_consume_queue_ext
+        self.max_lmqs = options.max_lmq_consume_queue_num
         self.lmq_count = 0
         self._deferred_writes = deferred_writes
-        self._batch_file_size = -(-batch_file_size // BATCH_SIZE) * BATCH_SIZE
+        batch_size = options.mapper_file_size_batch_consume_queue
+        self._batch_file_size = -(-batch_size // BATCH_SIZE) * BATCH_SIZE
         self.is_batch = is_batch if is_batch is not None else self._has_batch_folder
-        self._file_size = -(-file_size // SIZE) * SIZE
+        self._file_size = -(-options.mapped_file_size_consume_queue // SIZE) * SIZE
         self._positions = positions
         self._store_host_v6 = store_host_v6
-        self._allow_v2 = allow_v2
+        self._allow_v2 = options.auto_message_version_on_topic_len
         self._queues: dict[tuple[str, int], Queue] = {}
         #: Held by the one thread that removes discarded files.
         self._removing = threading.Lock()

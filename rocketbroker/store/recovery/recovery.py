@@ -56,9 +56,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, auto
 from operator import attrgetter
-from typing import final
+from typing import NamedTuple, final
 
-from rocketbroker.files.interfaces import IFiles
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.os_errors import reason
 from rocketbroker.records.entries import SIZE
 from rocketbroker.records.record_head import RecordHead
@@ -68,7 +68,15 @@ from rocketbroker.store.commitlog.loading import (
     extend,
     load_segments,
 )
-from rocketbroker.store.commitlog.scanner import Blank, Broken, Scan, parse
+from rocketbroker.store.commitlog.scanner import (
+    BODY_CRC,
+    NO_CRC,
+    RECORD_CRC,
+    Blank,
+    Broken,
+    Scan,
+    parse,
+)
 from rocketbroker.store.commitlog.segments import Segments
 from rocketbroker.store.commitlog.truncate import LogEnd
 from rocketbroker.store.consumequeue.queue import NO_HINT, Queue
@@ -101,6 +109,31 @@ class Phase(Enum):
     DONE = auto()
 
 
+class LastStop(NamedTuple):
+    """What the last stop has left.
+
+    @ivar mark_unclean: lets the next start take it for an unclean one; called before
+        anything is changed.
+    @ivar clean: whether it was a clean one.
+    @ivar zeroed: whether only zeros stood behind the log's end when a process last
+        began to write there.
+    @ivar truncated_to: where a truncation that was broken off ends the log; -1 for
+        none. The stop was not clean then.
+    """
+
+    mark_unclean: Callable[[], None]
+    clean: bool
+    zeroed: bool
+    truncated_to: int
+
+
+def crcs_to_check(options: StoreOptions) -> int:
+    """The CRCs that recovery checks."""
+    if not options.check_crc_on_recover:
+        return NO_CRC
+    return RECORD_CRC if options.force_verify_prop_crc else BODY_CRC
+
+
 @final
 class Recovery:
     """One recovery.
@@ -113,54 +146,38 @@ class Recovery:
 
     def __init__(
         self,
-        files: IFiles,
         segments: Segments,
         table: QueueTable,
         positions: SharedPositions,
         checkpoint: Checkpoint,
         dispatcher: Dispatcher,
-        check_crc: int,
+        options: StoreOptions,
         corruption: CorruptionLog,
         clean_shutdown: CleanShutdown,
-        mark_unclean: Callable[[], None],
-        clean: bool,
-        zeroed: bool,
-        truncated_to: int = -1,
-        is_slave: bool = False,
+        stop: LastStop,
     ) -> None:
-        """
-        @param check_crc: which CRCs of a record are checked; see
-            L{rocketbroker.store.commitlog.scanner.parse}.
-        @param mark_unclean: lets the next start take the last stop for an unclean one;
-            called before anything is changed.
-        @param clean: whether the last stop was clean.
-        @param zeroed: whether only zeros stood behind the log's end when a process last
-            began to write there.
-        @param truncated_to: where a truncation that was broken off ends the log; -1 for
-            none. The last stop was not clean then.
-        @param is_slave: whether a master has all that this log lacks at its end.
-        """
-        self._files = files
+        self._files = segments.open_files.files
         self._segments = segments
         self._table = table
         self._positions = positions
         self._checkpoint = checkpoint
         self._dispatcher = dispatcher
-        self._check_crc = check_crc
+        self._check_crc = crcs_to_check(options)
         self._corruption = corruption
         self._clean_shutdown = clean_shutdown
-        self._mark_unclean = mark_unclean
-        self._clean = clean
-        self._truncated_to = truncated_to
-        self._is_slave = is_slave
-        self._trust = Trust.ALL if clean else Trust.BEFORE_START
+        self._mark_unclean = stop.mark_unclean
+        self._clean = stop.clean
+        self._truncated_to = stop.truncated_to
+        #: Whether a master has all that this log lacks at its end.
+        self._is_slave = options.broker_role == "SLAVE"
+        self._trust = Trust.ALL if stop.clean else Trust.BEFORE_START
         self._scan: Scan | None = None
         self._start = 0
         self._end = 0
         self._known_end = 0
         self._records = 0
         self._cut = 0, -1
-        self.zeroed = zeroed
+        self.zeroed = stop.zeroed
         self.begins_late = False
         self.last_store_ms = 0
         self.report: list[str] = []

@@ -34,7 +34,6 @@ from rocketbroker.store.commitlog.flush import LogFlush
 from rocketbroker.store.commitlog.raw_log import ITruncation
 from rocketbroker.store.commitlog.scanner import NO_CRC, Blank, Broken, Scan, parse
 from rocketbroker.store.commitlog.segments import Segments
-from rocketbroker.store.commitlog.writer import CommitLog
 from rocketbroker.store.consumequeue.queue import Queue
 from rocketbroker.store.consumequeue.table import QueueTable
 from rocketbroker.store.dispatch.dispatcher import Dispatcher
@@ -104,7 +103,6 @@ class Truncation:
         note: TruncationNote,
         positions: SharedPositions,
         flags: RunningFlags,
-        log: CommitLog,
         flushing: LogFlush,
         table: QueueTable,
         dispatcher: Dispatcher,
@@ -115,8 +113,8 @@ class Truncation:
         self._note = note
         self._positions = positions
         self._flags = flags
-        self._log = log
-        self._segments = log.segments
+        self._log = flushing.log
+        self._segments = flushing.log.segments
         self._flushing = flushing
         self._table = table
         self._dispatcher = dispatcher

@@ -29,7 +29,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from threading import Lock
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from zope.interface import classImplements
 
@@ -64,6 +64,17 @@ def local_hour(ms: int) -> int:
     return time.localtime(ms // 1000).tm_hour
 
 
+class LocalClock(NamedTuple):
+    """The time of day where the broker runs.
+
+    @ivar wall_ms: in milliseconds since 1970.
+    @ivar hour_of: the local hour of a time in ms.
+    """
+
+    wall_ms: Callable[[], int]
+    hour_of: Callable[[int], int]
+
+
 @final
 class Cleaner:
     """The removal of files that a store does not need any more.
@@ -84,12 +95,8 @@ class Cleaner:
         positions: SharedPositions,
         threads: Lock,
         space: DiskUsage,
-        wall_ms: Callable[[], int],
-        hour_of: Callable[[int], int],
+        clock: LocalClock,
     ) -> None:
-        """
-        @param hour_of: the local hour of a time in ms.
-        """
         self.removed_segments = 0
         self.removed_files = 0
         self.failures = 0
@@ -101,8 +108,8 @@ class Cleaner:
         self._positions = positions
         self._threads = threads
         self._space = space
-        self._wall_ms = wall_ms
-        self._hour_of = hour_of
+        self._wall_ms = clock.wall_ms
+        self._hour_of = clock.hour_of
         self.configure(options)
         self._hanging_since_ms = 0
         self._manual = 0

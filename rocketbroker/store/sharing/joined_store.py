@@ -25,7 +25,7 @@ from rocketbroker.store.commitlog.encoder import FILLER_BYTES, HOST_V6
 from rocketbroker.store.commitlog.preallocation import Preallocation
 from rocketbroker.store.commitlog.segment import Segment
 from rocketbroker.store.commitlog.segments import Segments
-from rocketbroker.store.commitlog.writer import CommitLog
+from rocketbroker.store.commitlog.writer import CommitLog, RecordForm
 from rocketbroker.store.consumequeue.files import QueueFiles
 from rocketbroker.store.consumequeue.queue import MAX_TOPIC, Queue
 from rocketbroker.store.file_names import segment_name
@@ -106,10 +106,10 @@ class JoinedStore:
             RunningFlags(),
             Lock(),
             wall_ms,
-            store_host,
-            options.max_message_size,
+            RecordForm(
+                store_host, options.max_message_size, options.enabled_append_prop_crc
+            ),
             Preallocation(self._segments, self._positions, options, elsewhere=True),
-            options.enabled_append_prop_crc,
             OTHER_APPENDS,
         )
 

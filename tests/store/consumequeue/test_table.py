@@ -6,6 +6,7 @@ import errno
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.store.consumequeue.table import QueueTable
@@ -28,9 +29,14 @@ class QueueTableTests(SynchronousTestCase):
     def make(self, size: int) -> QueueTable:
         """A table over what is on the disk."""
         positions = SharedPositions(self.disk, "/s")
-        return QueueTable(
-            OpenFiles(self.disk), "/s", size, positions, False, True, 460, 200, False, 3
+        options = StoreOptions(
+            store_path_root_dir="/s",
+            mapped_file_size_consume_queue=size,
+            mapper_file_size_batch_consume_queue=460,
+            mapped_file_size_consume_queue_ext=200,
+            max_lmq_consume_queue_num=3,
         )
+        return QueueTable(OpenFiles(self.disk), options, positions, False)
 
     def test_size(self) -> None:
         """The size of files is rounded up to whole entries."""
