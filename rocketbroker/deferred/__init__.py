@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rocketbroker.deferred.face import (
+        LitePullConsumer,
         MessageStream,
         ReceivedMessage,
         Session,
@@ -48,6 +49,7 @@ __all__ = [
     "Session",
     "MessageStream",
     "ReceivedMessage",
+    "LitePullConsumer",
     "Message",
     "SendResult",
     "MessageQueue",

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorCore, IReactorTCP
 
+from rocketbroker.client import lite_pull, transactions
 from rocketbroker.client import session as core
-from rocketbroker.client import transactions
 from rocketbroker.client.options import (
     ClientOptions,
     ConsumerOptions,
@@ -109,6 +109,67 @@ class MessageStream:
         return ReceivedMessage(await self._stream.__anext__())
 
 
+def _polling(
+    method: Callable[
+        Concatenate[lite_pull.LitePullConsumer, P], Coroutine[Any, Any, T]
+    ],
+) -> Callable[Concatenate[LitePullConsumer, P], Deferred[T]]:
+    """A method of a consumer that polls, which returns a Deferred."""
+
+    @wraps(method)
+    def call(
+        self: LitePullConsumer, /, *args: P.args, **options: P.kwargs
+    ) -> Deferred[T]:
+        return Deferred.fromCoroutine(method(self.consumer, *args, **options))
+
+    return call
+
+
+@final
+class LitePullConsumer:
+    """See L{lite_pull.LitePullConsumer}.
+
+    @ivar consumer: what stands behind it.
+    """
+
+    def __init__(self, consumer: lite_pull.LitePullConsumer) -> None:
+        self.consumer = consumer
+
+    async def __aenter__(self) -> LitePullConsumer:
+        await self.consumer.start()
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.consumer.close()
+
+    start = _polling(lite_pull.LitePullConsumer.start)
+    close = _polling(lite_pull.LitePullConsumer.close)
+    poll = _polling(lite_pull.LitePullConsumer.poll)
+    commit = _polling(lite_pull.LitePullConsumer.commit)
+    committed = _polling(lite_pull.LitePullConsumer.committed)
+    seek = _polling(lite_pull.LitePullConsumer.seek)
+    seek_to_begin = _polling(lite_pull.LitePullConsumer.seek_to_begin)
+    seek_to_end = _polling(lite_pull.LitePullConsumer.seek_to_end)
+    offset_for_time = _polling(lite_pull.LitePullConsumer.offset_for_time)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are ours now."""
+        return self.consumer.queues
+
+    def position(self, queue: MessageQueue) -> int:
+        """See L{lite_pull.LitePullConsumer.position}."""
+        return self.consumer.position(queue)
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """See L{lite_pull.LitePullConsumer.pause}."""
+        self.consumer.pause(queues)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """See L{lite_pull.LitePullConsumer.resume}."""
+        self.consumer.resume(queues)
+
+
 @final
 class Transaction:
     """A half message that waits for its end; see L{transactions.Transaction}."""
@@ -203,6 +264,21 @@ class Session:
     ) -> MessageStream:
         """See L{core.Session.consumer}."""
         return MessageStream(self.core.consumer(topic, group, **options))
+
+    def lite_pull(
+        self,
+        group: str,
+        topic: str | None = None,
+        *,
+        queues: Sequence[MessageQueue] | None = None,
+        auto_commit: bool = True,
+        **options: Unpack[ConsumerOptions],
+    ) -> LitePullConsumer:
+        """See L{core.Session.lite_pull}."""
+        made = self.core.lite_pull(
+            group, topic, queues=queues, auto_commit=auto_commit, **options
+        )
+        return LitePullConsumer(made)
 
     def on(
         self,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rocketbroker.routing.send_requests import SendResult
     from rocketbroker.routing.topic_view import MessageQueue
     from rocketbroker.threads.face import (
+        LitePullConsumer,
         MessageStream,
         ReceivedMessage,
         Session,
@@ -48,6 +49,7 @@ __all__ = [
     "Session",
     "MessageStream",
     "ReceivedMessage",
+    "LitePullConsumer",
     "Message",
     "SendResult",
     "MessageQueue",

@@ -8,14 +8,14 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from types import FrameType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, final
 
+from rocketbroker.client import lite_pull, transactions
 from rocketbroker.client import session as core
-from rocketbroker.client import transactions
 from rocketbroker.client.options import (
     ClientOptions,
     ConsumerOptions,
@@ -34,6 +34,7 @@ from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
 from rocketbroker.threads.loop_thread import LoopThread
 
+A = TypeVar("A")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -111,6 +112,74 @@ class MessageStream:
     def close(self) -> None:
         """See L{core.MessageStream.close}; any thread may call it."""
         self._thread.call(self._stream.close())
+
+
+def _polling(
+    method: Callable[
+        Concatenate[lite_pull.LitePullConsumer, P], Coroutine[Any, Any, T]
+    ],
+) -> Callable[Concatenate[LitePullConsumer, P], T]:
+    """A method of a consumer that polls, which returns when it is done."""
+
+    @wraps(method)
+    def call(self: LitePullConsumer, /, *args: P.args, **options: P.kwargs) -> T:
+        return self.thread.call(method(self.consumer, *args, **options))
+
+    return call
+
+
+@final
+class LitePullConsumer:
+    """See L{lite_pull.LitePullConsumer}.
+
+    @ivar thread: where it runs.
+    @ivar consumer: what stands behind it.
+    """
+
+    def __init__(
+        self, thread: LoopThread, consumer: lite_pull.LitePullConsumer
+    ) -> None:
+        self.thread = thread
+        self.consumer = consumer
+
+    def __enter__(self) -> LitePullConsumer:
+        self.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    start = _polling(lite_pull.LitePullConsumer.start)
+    close = _polling(lite_pull.LitePullConsumer.close)
+    poll = _polling(lite_pull.LitePullConsumer.poll)
+    commit = _polling(lite_pull.LitePullConsumer.commit)
+    committed = _polling(lite_pull.LitePullConsumer.committed)
+    seek = _polling(lite_pull.LitePullConsumer.seek)
+    seek_to_begin = _polling(lite_pull.LitePullConsumer.seek_to_begin)
+    seek_to_end = _polling(lite_pull.LitePullConsumer.seek_to_end)
+    offset_for_time = _polling(lite_pull.LitePullConsumer.offset_for_time)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are ours now."""
+        return self.consumer.queues
+
+    def position(self, queue: MessageQueue) -> int:
+        """See L{lite_pull.LitePullConsumer.position}."""
+        return self.thread.call(_there(self.consumer.position, queue))
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """See L{lite_pull.LitePullConsumer.pause}."""
+        self.thread.call(_there(self.consumer.pause, [*queues]))
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """See L{lite_pull.LitePullConsumer.resume}."""
+        self.thread.call(_there(self.consumer.resume, [*queues]))
+
+
+async def _there(function: Callable[[A], T], argument: A) -> T:
+    """Call a function in the thread of the loop."""
+    return function(argument)
 
 
 @final
@@ -247,6 +316,22 @@ class Session:
         """See L{core.Session.consumer}."""
         thread, session = self.behind()
         return MessageStream(thread, session.consumer(topic, group, **options))
+
+    def lite_pull(
+        self,
+        group: str,
+        topic: str | None = None,
+        *,
+        queues: Sequence[MessageQueue] | None = None,
+        auto_commit: bool = True,
+        **options: Unpack[ConsumerOptions],
+    ) -> LitePullConsumer:
+        """See L{core.Session.lite_pull}."""
+        thread, session = self.behind()
+        made = session.lite_pull(
+            group, topic, queues=queues, auto_commit=auto_commit, **options
+        )
+        return LitePullConsumer(thread, made)
 
     def on(
         self,

@@ -359,6 +359,38 @@ class ThreadsTests(SynchronousTestCase):
             mq.run()
         self.assertEqual(sorted(seen), ["bad", "failed", "good"])
 
+    def test_pollGoesBackAndForth(self) -> None:
+        """A queue that is given to it, from any thread."""
+        create(self.names, "ThreadsPoll", 1)
+        queue = threads.MessageQueue("ThreadsPoll", "broker-a", 0)
+        with threads.connect(self.names) as mq:
+            for number in range(3):
+                mq.send("ThreadsPoll", str(number))
+            with mq.lite_pull("ThreadsPollG", queues=[queue], start="earliest") as one:
+                found: list[str] = []
+                while len(found) < 3:
+                    found += [each.text for each in one.poll(SECONDS)]
+                one.seek(queue, 1)
+                again = [each.text for each in one.poll(SECONDS, 1)]
+                one.pause([queue])
+                self.assertEqual(one.poll(0.1), [])
+                one.resume([queue])
+                self.assertEqual(one.position(queue), 2)
+        self.assertEqual((found, again), (["0", "1", "2"], ["1"]))
+
+    def test_transactionIsCommittedByItsEnd(self) -> None:
+        """An error rolls it back."""
+        create(self.names, "ThreadsHalf", 1)
+        mq = threads.connect(self.names, group="ThreadsHalfP")
+        mq.check("ThreadsHalf")(lambda message: None)
+        with mq:
+            with mq.transaction("ThreadsHalf", "good"):
+                pass
+            bad = mq.transaction("ThreadsHalf", "bad")
+            with self.assertRaises(ZeroDivisionError), bad:
+                raise ZeroDivisionError
+        self.assertEqual(self.bodies("ThreadsHalf"), ["good"])
+
     def test_childOfAForkHasItsOwnConnections(self) -> None:
         """Both send with the same session, and nothing is stored twice or lost."""
         create(self.names, "ThreadsFork")
