@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import sys
 import time
-from select import POLLIN
 from typing import Any, Final, Protocol
 
 from twisted.internet.main import installReactor
@@ -34,6 +33,9 @@ if sys.platform == "linux":
     from twisted.internet.epollreactor import EPollReactor as Polling
 else:
     from twisted.internet.selectreactor import SelectReactor as Polling
+
+#: The kernel's number of C{POLLIN}, which C{select} lacks where there is no poll.
+_READABLE: Final = 0x001
 
 #: The time for which one thread may hold the interpreter while another waits. A thread
 #: that encodes a table or reads cold messages takes the interpreter whenever the
@@ -82,7 +84,7 @@ class ServerReactor(Polling):
             readers: dict[int, Any] = self._selectables
             for descriptor, event in self._poller.poll(seconds, len(readers)):
                 reader = readers.get(descriptor)
-                if type(reader) is Hub and event == POLLIN:
+                if type(reader) is Hub and event == _READABLE:
                     reader.turn()
                 elif reader is not None:
                     callWithLogger(  # type: ignore[no-untyped-call]
