@@ -17,7 +17,6 @@ from twisted.logger import globalLogBeginner
 
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.options import ServerOptions
-from rocketbroker.app.reactor import server_reactor
 
 T = TypeVar("T", bound=ServerOptions)
 
@@ -56,6 +55,9 @@ def run(
     @param name: the verb, for the help.
     @param make_service: opens all that the server has; or ends the program.
     """
+    # Not where servers do not run: that is said in a sentence.
+    from rocketbroker.app.reactor import server_reactor
+
     reactor = server_reactor()
     options.run_by(name)
     options.parseOptions(words)
