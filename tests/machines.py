@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.trial.unittest import SynchronousTestCase
+
+ROOT = Path(__file__).resolve().parents[1]
 
 if TYPE_CHECKING:
     Case = SynchronousTestCase
@@ -44,9 +48,13 @@ def documented(doc: str) -> dict[str, dict[str, str]]:
 
 
 class MachineContract(Case):
-    """One machine; a test case gives its table and its objects."""
+    """One machine; a test case gives its table and its objects.
 
-    DOC: str | None
+    @cvar MODULE: the module whose docstring has the table. It is read from the source:
+        a compiled module has no docstring.
+    """
+
+    MODULE: str
     TABLE: Mapping[Any, Mapping[Any, Any]]
     STATES: type[IntEnum]
     INPUTS: type[IntEnum]
@@ -65,7 +73,9 @@ class MachineContract(Case):
             state.name: {given.name: leads.name for given, leads in row.items()}
             for state, row in self.TABLE.items()
         }
-        self.assertEqual(documented(self.DOC or ""), found)
+        path = ROOT.joinpath(*self.MODULE.split(".")).with_suffix(".py")
+        doc = ast.get_docstring(ast.parse(path.read_text("utf-8")), clean=False)
+        self.assertEqual(documented(doc or ""), found)
         self.assertEqual(list(self.TABLE), list(self.STATES))
 
     def test_eachInputInEachState(self) -> None:

@@ -23,7 +23,7 @@ from tests.workers.relaywire import RelayWire
 class SendOrderTests(MachineContract, SynchronousTestCase):
     """Who may store the sends of a connection, and when it is read."""
 
-    DOC, TABLE = relayed_client.__doc__, relayed_client.TRANSITIONS
+    MODULE, TABLE = "rocketbroker.workers.relayed_client", relayed_client.TRANSITIONS
     STATES, INPUTS = SendOrder, OrderInput
 
     def setUp(self) -> None:

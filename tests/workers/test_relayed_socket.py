@@ -57,7 +57,7 @@ class Link:
 class SocketStateTests(MachineContract, SynchronousTestCase):
     """The states of a relayed socket."""
 
-    DOC, TABLE = relayed_socket.__doc__, relayed_socket.TRANSITIONS
+    MODULE, TABLE = "rocketbroker.workers.relayed_socket", relayed_socket.TRANSITIONS
     STATES, INPUTS = SocketState, SocketInput
 
     def setUp(self) -> None:

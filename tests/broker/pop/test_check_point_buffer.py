@@ -126,7 +126,7 @@ class RefusedTests(PopCase):
 class PointStateTests(MachineContract, SynchronousTestCase):
     """The states of a check point."""
 
-    DOC, TABLE = progress.__doc__, progress.TRANSITIONS
+    MODULE, TABLE = "rocketbroker.broker.pop.progress", progress.TRANSITIONS
     STATES, INPUTS = PointState, PointInput
 
     def machine(self, state: PointState) -> HeldCheckPoint:

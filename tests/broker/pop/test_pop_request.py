@@ -40,7 +40,7 @@ def one(phase: PopPhase = PopPhase.LOOKING) -> Pop:
 class PhaseTests(MachineContract, SynchronousTestCase):
     """The phases of a pop."""
 
-    DOC, TABLE = pop_request.__doc__, pop_request.TRANSITIONS
+    MODULE, TABLE = "rocketbroker.broker.pop.pop_request", pop_request.TRANSITIONS
     STATES, INPUTS = PopPhase, PopInput
 
     def machine(self, state: PopPhase) -> Pop:
