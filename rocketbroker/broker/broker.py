@@ -33,7 +33,7 @@ from rocketbroker.broker.replicas.metadata_sync import MetadataSync
 from rocketbroker.broker.replicas.room import ReplicasRoom
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.room import LateRoom, Room
-from rocketbroker.broker.running_settings import Configured, RunningSettings
+from rocketbroker.broker.running_settings import Configurable, RunningSettings
 from rocketbroker.broker.schedule.room import ScheduleRoom
 from rocketbroker.broker.send.room import SendRoom
 from rocketbroker.broker.services import Service, always
@@ -218,7 +218,7 @@ class Broker:
     def _configure(self, settings: BrokerSettings) -> None:
         """Tell the rooms to obey other settings."""
         self.store.configure(settings.store)
-        obeying: tuple[Configured, ...] = (
+        obeying: tuple[Configurable, ...] = (
             self.context.services,
             self.context.waiting,
             *self.rooms,

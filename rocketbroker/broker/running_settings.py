@@ -15,7 +15,7 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.wire.bodies.topics import DataVersion
 
 
-class Configured(Protocol):
+class Configurable(Protocol):
     """A part that obeys the broker's settings as they are."""
 
     def configure(self, settings: BrokerSettings) -> None:

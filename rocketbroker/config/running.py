@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rocketbroker.config.keyed import KeyedOptions, did_you_mean
-from rocketbroker.config.unsupported import REMOVED, Unsupported, check_supported
+from rocketbroker.config.unsupported import REMOVED, UnsupportedKey, check_supported
 from rocketbroker.errors import ConfigurationError, NoPermission, SystemFailure
 
 #: How long the value of a setting may be that a request changes.
@@ -35,7 +35,7 @@ def check_change(
     parts: Sequence[KeyedOptions],
     never: Iterable[str],
     black_list: str,
-    unsupported: Sequence[Unsupported],
+    unsupported: Sequence[UnsupportedKey],
 ) -> None:
     """Refuse a change as a whole if any part of it cannot be made.
 

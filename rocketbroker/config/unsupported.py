@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from rocketbroker.errors import ConfigurationError
 
 
-class Unsupported(NamedTuple):
+class UnsupportedKey(NamedTuple):
     """A key of which only some values can be served.
 
     @ivar key: the key in the file.
@@ -41,15 +41,15 @@ _PAIR: Final = (
 
 #: Settings of any server.
 SERVER: Final = (
-    Unsupported("aclEnable", _OFF, _NO_AUTH),
-    Unsupported("authenticationEnabled", _OFF, _NO_AUTH),
-    Unsupported("authorizationEnabled", _OFF, _NO_AUTH),
-    Unsupported("migrateAuthFromV1Enabled", _OFF, _NO_AUTH),
-    Unsupported("tls.server.mode", ("disabled",), _NO_TLS),
-    Unsupported("tlsMode", ("disabled",), _NO_TLS),
-    Unsupported("tls.enable", _OFF, _NO_TLS),
-    Unsupported("useTLS", _OFF, _NO_TLS),
-    Unsupported(
+    UnsupportedKey("aclEnable", _OFF, _NO_AUTH),
+    UnsupportedKey("authenticationEnabled", _OFF, _NO_AUTH),
+    UnsupportedKey("authorizationEnabled", _OFF, _NO_AUTH),
+    UnsupportedKey("migrateAuthFromV1Enabled", _OFF, _NO_AUTH),
+    UnsupportedKey("tls.server.mode", ("disabled",), _NO_TLS),
+    UnsupportedKey("tlsMode", ("disabled",), _NO_TLS),
+    UnsupportedKey("tls.enable", _OFF, _NO_TLS),
+    UnsupportedKey("useTLS", _OFF, _NO_TLS),
+    UnsupportedKey(
         "socksProxyConfig",
         ("", "{}"),
         "connections through a SOCKS proxy are not supported, and would be direct",
@@ -58,35 +58,35 @@ SERVER: Final = (
 
 #: Settings of a broker, besides.
 BROKER: Final = (
-    Unsupported(
+    UnsupportedKey(
         "enableControllerMode",
         _OFF,
         f"controllers, which choose masters, are not supported yet; {_PAIR}",
     ),
-    Unsupported(
+    UnsupportedKey(
         "enableDLegerCommitLog", _OFF, f"DLedger groups are not supported; {_PAIR}"
     ),
-    Unsupported(
+    UnsupportedKey(
         "duplicationEnable",
         _OFF,
         f"it would switch replication off for a way of copying of old; {_PAIR}",
     ),
-    Unsupported(
+    UnsupportedKey(
         "storeType",
         ("default",),
         "queues are kept in files, as default says, and not in RocksDB",
     ),
-    Unsupported(
+    UnsupportedKey(
         "configManagerVersion",
         ("v1",),
         "tables are kept in JSON files, as v1 says, and not in RocksDB",
     ),
-    Unsupported(
+    UnsupportedKey(
         "timerRocksDBEnable",
         _OFF,
         "timers are kept in the timer wheel, and those in RocksDB would not come",
     ),
-    Unsupported(
+    UnsupportedKey(
         "transRocksDBEnable",
         _OFF,
         "open transactions are kept in the log, and nobody would ask about those in "
@@ -96,8 +96,12 @@ BROKER: Final = (
 
 #: Settings of a name server, besides.
 NAME_SERVER: Final = (
-    Unsupported("clusterTest", _OFF, "routes of other name servers are not asked for"),
-    Unsupported("enableControllerInNamesrv", _OFF, "controllers are not supported yet"),
+    UnsupportedKey(
+        "clusterTest", _OFF, "routes of other name servers are not asked for"
+    ),
+    UnsupportedKey(
+        "enableControllerInNamesrv", _OFF, "controllers are not supported yet"
+    ),
 )
 
 
@@ -109,7 +113,7 @@ REMOVED: Final = {
 
 
 def check_supported(
-    properties: Mapping[str, str], source: str, table: Iterable[Unsupported]
+    properties: Mapping[str, str], source: str, table: Iterable[UnsupportedKey]
 ) -> None:
     """Refuse settings that ask for what is not built.
 

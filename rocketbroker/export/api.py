@@ -18,7 +18,7 @@ from typing import Any, final
 import attrs
 
 from rocketbroker.errors import RocketbrokerError
-from rocketbroker.export.copying import Copying, file_columns
+from rocketbroker.export.copying import CopyJobs, file_columns
 from rocketbroker.export.open_storage import open_storage
 from rocketbroker.export.planning import TARGET_BYTES
 from rocketbroker.export.progress import Done
@@ -98,13 +98,13 @@ def export(
     @raise ConfigurationError: the options make no sense.
     @raise ExportFailed: a topic could not be exported.
     """
-    from rocketbroker.export.spark_jobs import SessionCopying
+    from rocketbroker.export.spark_jobs import SessionCopyJobs
 
-    return export_with(SessionCopying(spark), to, target, options)
+    return export_with(SessionCopyJobs(spark), to, target, options)
 
 
 def export_with(
-    copying: Copying, to: str, target: int, options: Mapping[str, object]
+    copying: CopyJobs, to: str, target: int, options: Mapping[str, object]
 ) -> Exported:
     """See L{export}.
 

@@ -115,7 +115,7 @@ class Tally(Protocol):
         """Add to the sum."""
 
 
-class Copying(Protocol):
+class CopyJobs(Protocol):
     """Carries out copies: Spark, or the double of the tests."""
 
     def run(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Final, final
 
-from rocketbroker.export.copying import LOSS, Copying
+from rocketbroker.export.copying import LOSS, CopyJobs
 from rocketbroker.export.parquet import FileMismatch, check_file
 from rocketbroker.export.plans import Plan, cover_problem, queue_range, row_parts
 from rocketbroker.export.progress import Display, Done
@@ -24,7 +24,7 @@ LOOK_SECONDS: Final = 0.2
 class Execution:
     """Plans are carried out here, one after the other."""
 
-    def __init__(self, storage: Storage, copying: Copying, display: Display) -> None:
+    def __init__(self, storage: Storage, copying: CopyJobs, display: Display) -> None:
         self._storage = storage
         self._copying = copying
         self._display = display

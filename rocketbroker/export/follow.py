@@ -12,7 +12,7 @@ asked again, ever more seldom, up to a minute. Messages that are lost stop their
 unless that is allowed; the others go on.
 
 Spark has no part in it: processes of this machine copy (L{ProcessCopying
-<rocketbroker.export.process_jobs.ProcessCopying>}). Measured with 2 cores, twice, the
+<rocketbroker.export.process_jobs.ProcessCopyJobs>}). Measured with 2 cores, twice, the
 same plans of 100 and of 300,000 messages of 300 bytes::
 
     =======================================  =============  ===============
@@ -38,7 +38,7 @@ import attrs
 
 from rocketbroker.arrow.message_identity import first_messages
 from rocketbroker.errors import RocketbrokerError
-from rocketbroker.export.copying import Copying
+from rocketbroker.export.copying import CopyJobs
 from rocketbroker.export.error_text import sentence
 from rocketbroker.export.ledger import Ledger
 from rocketbroker.export.planning import TARGET_BYTES
@@ -125,7 +125,7 @@ class TopicDisplay:
 
 
 @final
-class Followed:
+class FollowedTopic:
     """One topic.
 
     @ivar status: the exit status of what has stopped it; None while it goes on.
@@ -246,7 +246,7 @@ class Follow:
         self,
         clock: Clock,
         storage: Storage,
-        copying: Copying,
+        copying: CopyJobs,
         display: Display,
         options: ReadOptions,
         pace: Pace,
@@ -272,7 +272,7 @@ class Follow:
             job = Job(attrs.evolve(options, topics=(topic,)), pace.target, pace.tasks)
             shown = TopicDisplay(display, topic)
             run = ExportRuns(storage, copying, shown, clock.wall_ms, job, origins)
-            self._topics.append(Followed(topic, run, clock, pace))
+            self._topics.append(FollowedTopic(topic, run, clock, pace))
 
     def run(self) -> int:
         """Follow until interrupted, or until no topic can go on.
@@ -299,7 +299,7 @@ class Follow:
         except (RocketbrokerError, OSError):
             return None
 
-    def _going(self) -> list[Followed]:
+    def _going(self) -> list[FollowedTopic]:
         return [each for each in self._topics if each.status is None]
 
     def _begin(self) -> None:
@@ -326,7 +326,7 @@ class Follow:
     def _pause(self) -> float:
         return pause_after(self._failures)
 
-    def _look(self, followed: Followed) -> None:
+    def _look(self, followed: FollowedTopic) -> None:
         try:
             followed.look(self._open_origin())
         except (RocketbrokerError, OSError) as error:
@@ -341,7 +341,7 @@ class Follow:
             self._failures = 0
             self._display.say("answers again", topic=followed.topic)
 
-    def _export(self, followed: Followed) -> None:
+    def _export(self, followed: FollowedTopic) -> None:
         status = followed.run.run()
         self._told = ""
         if status in (DONE, NOTHING_NEW):

@@ -120,7 +120,7 @@ class Commit:
 
 
 @attrs.frozen
-class Pending:
+class PendingPlan:
     """A plan that was not carried out.
 
     @ivar ranges: what it covers.
@@ -154,7 +154,7 @@ class History:
     """
 
     commits: tuple[Commit, ...]
-    pending: tuple[Pending, ...]
+    pending: tuple[PendingPlan, ...]
     problems: tuple[Problem, ...]
     others: tuple[int, ...] = ()
 
@@ -250,7 +250,7 @@ def read_history(storage: Storage) -> History:
         if commit is not None:
             commits.append(commit)
     left = sorted({*numbers["plans"]} - {*numbers["commits"]})
-    pending: list[Pending] = []
+    pending: list[PendingPlan] = []
     for number, tree in read_trees(storage, "plans", left, problems):
         try:
             pending.append(read_pending(number, tree))
@@ -332,13 +332,13 @@ def one_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def read_pending(number: int, tree: Any) -> Pending:
+def read_pending(number: int, tree: Any) -> PendingPlan:
     """A plan, as far as it is told of.
 
     @raise ValueError: it is none; also KeyError and TypeError.
     """
     topic = str(tree["topic"])
-    return Pending(
+    return PendingPlan(
         number,
         topic,
         int(tree["made"]),

@@ -50,8 +50,8 @@ def begin_worker() -> None:
 
 
 @final
-class ProcessCopying:
-    """Provides L{Copying<rocketbroker.export.copying.Copying>}.
+class ProcessCopyJobs:
+    """Provides L{CopyJobs<rocketbroker.export.copying.CopyJobs>}.
 
     The processes start with the first plan, and stay.
     """
@@ -67,7 +67,7 @@ class ProcessCopying:
     def run(
         self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
     ) -> list[dict[str, Any]]:
-        """See L{Copying.run}."""
+        """See L{CopyJobs.run}."""
         if self._pool is None:
             # What is forked has pyarrow's threads no longer, but their locks.
             spawn = multiprocessing.get_context("spawn")
@@ -95,15 +95,15 @@ class ProcessCopying:
             shutil.rmtree(self._progress, ignore_errors=True)
 
     def done(self) -> Done:
-        """See L{Copying.done}."""
+        """See L{CopyJobs.done}."""
         return read_reports(self._progress)
 
     def abandon(self) -> None:
-        """See L{Copying.abandon}: what was being written has no name yet."""
+        """See L{CopyJobs.abandon}: what was being written has no name yet."""
         self._kill()
 
     def close(self) -> None:
-        """See L{Copying.close}; nothing is under way."""
+        """See L{CopyJobs.close}; nothing is under way."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar, cast, final
 import attrs
 
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
-from rocketbroker.export.copying import Copying
+from rocketbroker.export.copying import CopyJobs
 from rocketbroker.export.error_text import sentence
 from rocketbroker.export.execution import Execution
 from rocketbroker.export.ledger import Ledger
@@ -75,7 +75,7 @@ class Job:
 class ExportRuns:
     """Runs of one job, one or many, one after the other.
 
-    Between them nothing is held but what L{Copying} has: no lease, no connection. Its
+    Between them nothing is held but what L{CopyJobs} has: no lease, no connection. Its
     owner closes that.
 
     @ivar statuses: of the last run the status of each topic, as far as it came.
@@ -84,7 +84,7 @@ class ExportRuns:
     def __init__(
         self,
         storage: Storage,
-        copying: Copying,
+        copying: CopyJobs,
         display: Display,
         wall_ms: Callable[[], int],
         job: Job,
@@ -104,7 +104,7 @@ class ExportRuns:
         """Export what there is when it begins; may be called again.
 
         @return: the exit status.
-        @raise KeyboardInterrupt: it was interrupted; C{Copying} is abandoned.
+        @raise KeyboardInterrupt: it was interrupted; C{CopyJobs} is abandoned.
         """
         self.statuses = {}
         return self._guarded(self._leased)

@@ -38,8 +38,8 @@ Rows = list[dict[str, Any]]
 
 
 @final
-class SparkCopying:
-    """Provides L{Copying<rocketbroker.export.copying.Copying>}: a Spark of our own.
+class SparkCopyJobs:
+    """Provides L{CopyJobs<rocketbroker.export.copying.CopyJobs>}: a Spark of our own.
 
     It starts with the first plan, and again if its JVM is gone.
     """
@@ -67,7 +67,7 @@ class SparkCopying:
     def run(
         self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
     ) -> Rows:
-        """See L{Copying.run}."""
+        """See L{CopyJobs.run}."""
         if self._context is not None and end_of_jvm(self._context._gateway) is not None:
             self._context = None
         if self._context is None:
@@ -89,23 +89,23 @@ class SparkCopying:
         return JobFailed(f"{said}; {self._log} says more")
 
     def done(self) -> Done:
-        """See L{Copying.done}."""
+        """See L{CopyJobs.done}."""
         return Done(0, 0, 0) if self._work is None else self._work.done()
 
     def abandon(self) -> None:
-        """See L{Copying.abandon}: the JVM ends with us."""
+        """See L{CopyJobs.abandon}: the JVM ends with us."""
         self._context = None
 
     def close(self) -> None:
-        """See L{Copying.close}."""
+        """See L{CopyJobs.close}."""
         context, self._context = self._context, None
         if context is not None and end_of_jvm(context._gateway) is None:
             context.stop()
 
 
 @final
-class SessionCopying:
-    """Provides L{Copying<rocketbroker.export.copying.Copying>}: somebody's session.
+class SessionCopyJobs:
+    """Provides L{CopyJobs<rocketbroker.export.copying.CopyJobs>}: somebody's session.
 
     A session of Spark Connect has no context, and gets a frame of tasks; any other may.
     """
@@ -125,7 +125,7 @@ class SessionCopying:
     def run(
         self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
     ) -> Rows:
-        """See L{Copying.run}."""
+        """See L{CopyJobs.run}."""
         self._work = Work(storage, options, files, len(files), False)
         try:
             if self._by_frame:
@@ -135,14 +135,14 @@ class SessionCopying:
             raise JobFailed(reason(error)) from error
 
     def done(self) -> Done:
-        """See L{Copying.done}."""
+        """See L{CopyJobs.done}."""
         return Done(0, 0, 0) if self._work is None else self._work.done()
 
     def abandon(self) -> None:
-        """See L{Copying.abandon}: its owner knows what becomes of it."""
+        """See L{CopyJobs.abandon}: its owner knows what becomes of it."""
 
     def close(self) -> None:
-        """See L{Copying.close}: it is its owner's."""
+        """See L{CopyJobs.close}: it is its owner's."""
 
 
 def context_of(session: Any) -> Any:

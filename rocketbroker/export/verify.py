@@ -79,7 +79,7 @@ class Fault:
 
 
 @attrs.frozen
-class Compared:
+class Comparison:
     """What comes of comparing one file with the source.
 
     @ivar rows: how many messages were compared.
@@ -315,7 +315,7 @@ def columns_of(storage: Storage, path: str) -> Batches:
     return Batches(batches())
 
 
-def compare(options: ReadOptions, file: DataFile) -> Compared:
+def compare(options: ReadOptions, file: DataFile) -> Comparison:
     """Compare a file's ranges with what the source has of them now.
 
     @param options: where the source is.
@@ -323,7 +323,7 @@ def compare(options: ReadOptions, file: DataFile) -> Compared:
     return compare_with(shared_origin(options), options, file)
 
 
-def compare_with(origin: Origin, options: ReadOptions, file: DataFile) -> Compared:
+def compare_with(origin: Origin, options: ReadOptions, file: DataFile) -> Comparison:
     """See L{compare}."""
     faults: list[Fault] = []
     rows = removed = body = 0
@@ -354,7 +354,7 @@ def compare_with(origin: Origin, options: ReadOptions, file: DataFile) -> Compar
             faults.append(Fault(SOURCE, file.path, text))
     if not faults and not removed and has_bodies(file) and body != file.body_digest:
         faults.append(Fault(SOURCE, file.path, "the source has other bodies"))
-    return Compared(tuple(faults), rows, removed)
+    return Comparison(tuple(faults), rows, removed)
 
 
 def read_again(

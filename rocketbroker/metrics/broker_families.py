@@ -27,7 +27,7 @@ from rocketbroker.broker.clients.members import Member
 from rocketbroker.broker.stats.creation_times import CREATION_BOUNDS, CreationTimes
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
-from rocketbroker.metrics.existing import Existing
+from rocketbroker.metrics.existing import ExistingNames
 from rocketbroker.metrics.failures import add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.pops import add_pops
@@ -125,7 +125,7 @@ class BrokerFamilies:
         self._in_thread = in_thread
         self._workers = workers
         self._lags = LagFamilies(broker)
-        self._existing = Existing(broker.metadata.topics, broker.metadata.groups)
+        self._existing = ExistingNames(broker.metadata.topics, broker.metadata.groups)
         options = broker.settings.broker
         self._common = {
             **constant_labels(options.metrics_label),

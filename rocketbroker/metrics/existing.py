@@ -15,7 +15,7 @@ from rocketbroker.records.names import is_system_group
 
 
 @final
-class Existing:
+class ExistingNames:
     """The topics and groups of one broker."""
 
     def __init__(self, topics: TopicTable, groups: GroupTable) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rocketbroker.broker.pop.room import SCAN_BOUNDS, PopRoom
-from rocketbroker.metrics.existing import Existing
+from rocketbroker.metrics.existing import ExistingNames
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.store.interfaces import (
     CREATE_MAPPED_FILE_FAILED,
@@ -41,7 +41,7 @@ def status_name(status: int) -> str:
 
 
 def add_pops(
-    samples: Samples, pop: PopRoom, now_ms: int, existing: Existing
+    samples: Samples, pop: PopRoom, now_ms: int, existing: ExistingNames
 ) -> Iterator[None]:
     """Add the families of POP."""
     written = samples.counters(
@@ -126,11 +126,11 @@ def _add_totals(samples: Samples, pop: PopRoom) -> None:
         pop.scan_ms,
     )
     for name, words, value in (
-        ("rocketbroker_pops_total", "pops that came", pop.popping.requests),
+        ("rocketbroker_pops_total", "pops that came", pop.pop_requests.requests),
         (
             "rocketbroker_pops_found_total",
             "pops that were answered with messages",
-            pop.popping.found,
+            pop.pop_requests.found,
         ),
         (
             "rocketbroker_pops_woken_total",

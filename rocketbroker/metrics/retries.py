@@ -15,13 +15,13 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.send.dead_letters import FailureCounts
 from rocketbroker.broker.send.send_back import SendBack
 from rocketbroker.config.keyed import text_of
-from rocketbroker.metrics.existing import Existing
+from rocketbroker.metrics.existing import ExistingNames
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.records.names import is_system_group
 
 
 def add_dead_letters(
-    samples: Samples, counts: FailureCounts, topics: TopicTable, existing: Existing
+    samples: Samples, counts: FailureCounts, topics: TopicTable, existing: ExistingNames
 ) -> Iterator[None]:
     """Add the dead letters of each group."""
     letters = samples.counters(
@@ -41,7 +41,7 @@ def add_dead_letters(
 
 
 def add_sent_back(
-    samples: Samples, send_back: SendBack, existing: Existing
+    samples: Samples, send_back: SendBack, existing: ExistingNames
 ) -> Iterator[None]:
     """Add the messages that consumers sent back."""
     messages = samples.counters(

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from rocketbroker.broker.timer.timer_counts import DELAY_BOUNDS
 from rocketbroker.broker.timer.timer_service import TimerService
-from rocketbroker.metrics.existing import Existing
+from rocketbroker.metrics.existing import ExistingNames
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.store_families import DISK
 
 
 def add_timers(
-    samples: Samples, timers: TimerService, existing: Existing
+    samples: Samples, timers: TimerService, existing: ExistingNames
 ) -> Iterator[None]:
     """Add the families of timers, if they are switched on."""
     if not timers.is_on:

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from rocketbroker.broker.transaction.counters import LATENCY_BOUNDS
 from rocketbroker.broker.transaction.room import TransactionRoom
-from rocketbroker.metrics.existing import Existing
+from rocketbroker.metrics.existing import ExistingNames
 from rocketbroker.metrics.samples import Samples
 
 
 def add_transactions(
-    samples: Samples, transactions: TransactionRoom, existing: Existing
+    samples: Samples, transactions: TransactionRoom, existing: ExistingNames
 ) -> Iterator[None]:
     """Add the families of transactions."""
     half = samples.gauges("rocketmq_half_messages", "transactions that are open")

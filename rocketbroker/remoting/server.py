@@ -51,7 +51,7 @@ _LOOK_SECONDS: Final = 0.05
 
 
 @final
-class _Accepting(ServerFactory):
+class _AcceptFactory(ServerFactory):
     """Makes connections on the reactor's transports."""
 
     noisy = False
@@ -123,7 +123,7 @@ class RemotingServer:
         if self._hub is None:
             self._listening, found = listen_plain(
                 self._reactor,
-                _Accepting(self.group),
+                _AcceptFactory(self.group),
                 (host, port),
                 options.server_socket_backlog,
                 self.group.counts,

@@ -218,7 +218,7 @@ class _Stream(Protocol):
 
 
 @final
-class _Connecting(ClientFactory):
+class _ConnectFactory(ClientFactory):
     """One attempt to reach the master."""
 
     noisy = False
@@ -272,7 +272,7 @@ class MasterLink:
         self._is_running = False
         self._is_refusing = False
         self._stream: _Stream | None = None
-        self._attempt: tuple[_Connecting, IConnector] | None = None
+        self._attempt: tuple[_ConnectFactory, IConnector] | None = None
         self._retry: IDelayedCall | None = None
         self._looking = PeriodicCall(self.clock, "look at the master", self._look)
         self._watch = StopWatch(self.clock.seconds)
@@ -344,7 +344,7 @@ class MasterLink:
         except ConfigurationError as error:
             self._cannot(f"The master's HA address cannot be used: {error}")
             return
-        connecting = _Connecting(self)
+        connecting = _ConnectFactory(self)
         connector = self._reactor.connectTCP(host, port, connecting, RETRY_SECONDS)
         self._attempt = (connecting, connector)
 
@@ -366,11 +366,11 @@ class MasterLink:
 
     # Called by attempts and connections.
 
-    def _is_current(self, connecting: _Connecting) -> bool:
+    def _is_current(self, connecting: _ConnectFactory) -> bool:
         attempt = self._attempt
         return attempt is not None and attempt[0] is connecting
 
-    def connected(self, connecting: _Connecting) -> Protocol | None:
+    def connected(self, connecting: _ConnectFactory) -> Protocol | None:
         """The master has been reached; nothing if it is not wanted any more."""
         if not self._is_current(connecting):
             return None
@@ -378,7 +378,7 @@ class MasterLink:
         self._stream = _Stream(self)
         return self._stream
 
-    def not_connected(self, connecting: _Connecting, reason: str) -> None:
+    def not_connected(self, connecting: _ConnectFactory, reason: str) -> None:
         """The master could not be reached."""
         if self._is_current(connecting):
             self._attempt = None

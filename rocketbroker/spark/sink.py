@@ -84,7 +84,7 @@ class QueueCount(NamedTuple):
 
 
 @attrs.frozen
-class Stored(api.WriterCommitMessage):
+class TaskCommit(api.WriterCommitMessage):
     """What one task stored.
 
     @ivar retries: how many requests were sent more than once.
@@ -121,10 +121,10 @@ class Tally:
             *result.queue, count, start, end, first, last
         )
 
-    def stored(self, partition: int, retries: int) -> Stored:
+    def stored(self, partition: int, retries: int) -> TaskCommit:
         """The commit message."""
         counts = tuple(self._queues[queue] for queue in sorted(self._queues))
-        return Stored(partition, self.rows, retries, counts)
+        return TaskCommit(partition, self.rows, retries, counts)
 
 
 @final
@@ -239,7 +239,7 @@ def send_chunks(
     client: Client,
     partition: int,
     stamp: str | None,
-) -> Stored:
+) -> TaskCommit:
     """Send rows, and wait until all of them are stored.
 
     @param stamp: see L{Messages}.
@@ -271,7 +271,7 @@ class Sink:
         self.names = names
         self.run = uuid.uuid4().hex
 
-    def send(self, chunks: Iterable[Chunk]) -> Stored:
+    def send(self, chunks: Iterable[Chunk]) -> TaskCommit:
         """Carry out one task."""
         from pyspark import TaskContext
 
@@ -302,7 +302,7 @@ class Sink:
 class BatchWriter(Sink, api.DataSourceArrowWriter):
     """Writes a frame."""
 
-    def write(self, iterator: Iterator[Any]) -> Stored:
+    def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """See C{DataSourceArrowWriter.write}."""
         return self.send(arrow_chunks(iterator))
 
@@ -330,7 +330,7 @@ if STREAMS_ARROW:
     class ArrowStreamWriter(_StreamWriter, api.DataSourceStreamArrowWriter):
         """Writes a stream."""
 
-        def write(self, iterator: Iterator[Any]) -> Stored:
+        def write(self, iterator: Iterator[Any]) -> TaskCommit:
             """See C{DataSourceStreamArrowWriter.write}."""
             return self.send(arrow_chunks(iterator))
 
@@ -338,7 +338,7 @@ if STREAMS_ARROW:
 class RowStreamWriter(_StreamWriter, api.DataSourceStreamWriter):
     """Writes a stream where Spark gives rows: PySpark 4.0."""
 
-    def write(self, iterator: Iterator[Any]) -> Stored:
+    def write(self, iterator: Iterator[Any]) -> TaskCommit:
         """See C{DataSourceStreamWriter.write}."""
         return self.send(row_chunks(iterator, self.names))
 

@@ -70,7 +70,7 @@ def handle_of(point: CheckPoint, queue: int) -> str:
 
 
 @final
-class Popped:
+class StoredCheckPoints:
     """The open check points of a directory."""
 
     def __init__(

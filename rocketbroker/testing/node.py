@@ -10,7 +10,7 @@ import weakref
 from typing import final
 
 from rocketbroker.files.blocks import BLOCK
-from rocketbroker.testing.spoiled import Spoiled
+from rocketbroker.testing.spoiled import SpoiledRanges
 
 
 def _anonymous() -> int:
@@ -45,7 +45,7 @@ class Node:
         self.modified_ms = now_ms
         self.locked_by: object = None
         self.alone: object = None
-        self.spoiled = Spoiled()
+        self.spoiled = SpoiledRanges()
 
     def lock(self, file: object) -> bool:
         """Lock it for an open file, if no other has done that."""

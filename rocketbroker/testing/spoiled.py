@@ -15,7 +15,7 @@ def _refuse() -> NoReturn:
 
 
 @final
-class Spoiled:
+class SpoiledRanges:
     """Of one file.
 
     @ivar ranges: the first byte of each, and the one behind the last.

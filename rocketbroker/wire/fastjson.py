@@ -18,7 +18,7 @@ from rocketbroker.wire.json_reader import (
     loads_in_steps,
 )
 from rocketbroker.wire.json_writer import (
-    Emitted,
+    JsonValue,
     Written,
     dumps,
     dumps_standard,
@@ -36,7 +36,7 @@ __all__ = [
     "member_text",
     "quoted",
     "Written",
-    "Emitted",
+    "JsonValue",
     "ObjectKey",
     "MAX_DEPTH",
     "MAX_LENIENT_BODY",

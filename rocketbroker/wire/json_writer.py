@@ -69,7 +69,7 @@ class Written:
 
 
 @runtime_checkable
-class Emitted(Protocol):
+class JsonValue(Protocol):
     """A value that knows its own JSON form."""
 
     def to_json(self) -> object:
@@ -223,7 +223,7 @@ class _Emitter:
 
     def steps(self, value: object, room: int) -> Iterator[None]:
         """Add a value in steps."""
-        if isinstance(value, Emitted):
+        if isinstance(value, JsonValue):
             value = value.to_json()
         if not isinstance(value, dict | list) or room == 0:
             self.emit(value, room)
@@ -251,7 +251,7 @@ class _Emitter:
         """Add what holds other values."""
         if isinstance(value, ObjectKey):
             value = value.members()
-        elif isinstance(value, Emitted):
+        elif isinstance(value, JsonValue):
             value = value.to_json()
             if not isinstance(value, Mapping | list | tuple | set | frozenset):
                 self.emit(value, room)

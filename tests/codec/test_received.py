@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.codec.received import ReceivedRun, take_ordinary
 from rocketbroker.store.commitlog import received
-from rocketbroker.store.commitlog.received import Received
+from rocketbroker.store.commitlog.received import ReceivedRecords
 from rocketbroker.store.commitlog.scanner import MAX_OFFSET, tag_code_of
 from tests.examples import examples
 from tests.store.stores import BORN_HOST_V6, START, START_MS, joined
@@ -53,7 +53,7 @@ class ReceivedTests(SynchronousTestCase):
 
     def check(self, data: bytes) -> int:
         """Both take the same; how many records that is."""
-        plain = Received()
+        plain = ReceivedRecords()
         received._take_ordinary(data, START, plain)
         runs: list[ReceivedRun] = []
         most = MAX_OFFSET - len(data)

@@ -10,7 +10,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import RocketbrokerError, TopicNotExist
-from rocketbroker.export.copying import Copying, JobFailed
+from rocketbroker.export.copying import CopyJobs, JobFailed
 from rocketbroker.export.follow import Follow, Pace
 from rocketbroker.export.jsonlines import JsonDisplay
 from rocketbroker.export.plans import FileTask
@@ -57,7 +57,7 @@ class FlakyOrigin(MemoryOrigin):
 
 
 class FailingCopying:
-    """Provides C{Copying}: fails a few times.
+    """Provides C{CopyJobs}: fails a few times.
 
     @ivar left: how often yet, by topic.
     """
@@ -72,7 +72,7 @@ class FailingCopying:
     def run(
         self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
     ) -> list[dict[str, Any]]:
-        """See C{Copying}."""
+        """See C{CopyJobs}."""
         (topic,) = options.topics
         if self.left.get(topic):
             self.left[topic] -= 1
@@ -80,7 +80,7 @@ class FailingCopying:
         return self._copying.run(storage, options, files)
 
     def close(self) -> None:
-        """See C{Copying}."""
+        """See C{CopyJobs}."""
         self.closed += 1
 
 
@@ -129,7 +129,7 @@ class FollowTests(SynchronousTestCase):
         *topics: str,
         target: int = 10**9,
         seconds: float = 900.0,
-        copying: Copying | None = None,
+        copying: CopyJobs | None = None,
         **words: Any,
     ) -> int:
         """Follow until the script ends; the exit status."""

@@ -28,7 +28,7 @@ class Died(Exception):
 
 
 class LocalCopying:
-    """Provides C{Copying}: carries out plans here.
+    """Provides C{CopyJobs}: carries out plans here.
 
     @ivar die_after: it dies after so many files; None: never.
     @ivar interrupt: it is interrupted at once.
@@ -45,7 +45,7 @@ class LocalCopying:
     def run(
         self, storage: Storage, options: ReadOptions, files: Sequence[FileTask]
     ) -> list[dict[str, Any]]:
-        """See C{Copying}."""
+        """See C{CopyJobs}."""
         report = Report("", lambda: 0.0)
         if self.interrupt:
             raise KeyboardInterrupt
@@ -60,15 +60,15 @@ class LocalCopying:
         return rows
 
     def done(self) -> Done:
-        """See C{Copying}."""
+        """See C{CopyJobs}."""
         return Done(0, 0, 0)
 
     def abandon(self) -> None:
-        """See C{Copying}."""
+        """See C{CopyJobs}."""
         self.abandoned = True
 
     def close(self) -> None:
-        """See C{Copying}."""
+        """See C{CopyJobs}."""
         self.closed += 1
 
 

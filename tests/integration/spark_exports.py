@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rocketbroker.export.api import ExportFailed, export, export_with
-from rocketbroker.export.spark_jobs import SessionCopying
+from rocketbroker.export.spark_jobs import SessionCopyJobs
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     found["context"] = [done.rows, done.files, done.statuses]
     done = export(spark, os.path.join(folder, "context"), **options)
     found["again"] = [done.rows, done.files, done.statuses]
-    framed = SessionCopying(spark, by_frame=True)
+    framed = SessionCopyJobs(spark, by_frame=True)
     done = export_with(framed, os.path.join(folder, "frame"), 60 << 10, options)
     found["frame"] = [done.rows, done.files, done.statuses]
     try:

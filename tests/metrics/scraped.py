@@ -6,7 +6,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from rocketbroker.metrics.existing import Existing
+from rocketbroker.metrics.existing import ExistingNames
 from rocketbroker.metrics.samples import Samples
 from tests.broker.rig import Rig
 
@@ -21,6 +21,6 @@ def parsed(samples: Samples) -> list[Metric]:
     return found
 
 
-def existing(rig: Rig) -> Existing:
+def existing(rig: Rig) -> ExistingNames:
     """The topics and groups of a broker that have samples."""
-    return Existing(rig.topics, rig.groups)
+    return ExistingNames(rig.topics, rig.groups)

@@ -17,7 +17,7 @@ from rocketbroker.records.record import StoredMessage, decode
 from rocketbroker.spark.sink import (
     BatchWriter,
     Chunk,
-    Stored,
+    TaskCommit,
     arrow_chunks,
     make_sink,
     row_chunks,
@@ -134,8 +134,8 @@ class MakeTests(SynchronousTestCase):
         writer = make_sink(LEAST, self.SCHEMA, False, False)
         assert isinstance(writer, BatchWriter)
         with self.assertLogs("rocketbroker.spark.sink", "INFO") as logs:
-            writer.commit([Stored(0, 5, 1, ()), Stored(1, 7, 0, ())])
-            writer.abort([Stored(0, 5, 1, ()), None])
+            writer.commit([TaskCommit(0, 5, 1, ()), TaskCommit(1, 7, 0, ())])
+            writer.abort([TaskCommit(0, 5, 1, ()), None])
         self.assertIn("written: 12 rows, 1 requests sent again", logs.output[0])
         self.assertIn("written in part: 5 rows", logs.output[1])
 
@@ -148,7 +148,7 @@ class SendTests(SynchronousTestCase):
 
     def send(
         self, *chunks: Chunk, stamp: str | None = None, options: WriteOptions
-    ) -> Stored:
+    ) -> TaskCommit:
         """One task's work."""
         return send_chunks(chunks, options, self.cluster.client, 3, stamp)
 

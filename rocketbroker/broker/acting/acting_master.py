@@ -42,7 +42,7 @@ class Work(Protocol):
         """Do it no more; fires when what is under way has ended."""
 
 
-class Following(Protocol):
+class Follower(Protocol):
     """Whom a slave follows."""
 
     def follow(self, master: str | None, ha_address: str | None) -> None:
@@ -64,7 +64,7 @@ class ActingMaster:
         clock: IReactorTime,
         own_id: int,
         work: Work,
-        following: Following,
+        following: Follower,
         ask: Callable[[str], Deferred[HAInfo]],
         master_returned: Callable[[], object],
     ) -> None:

@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.messages.forwarded_message import Escaped, due_message
+from rocketbroker.broker.messages.forwarded_message import ForwardedMessage, due_message
 from rocketbroker.broker.roles import ACTING
 from rocketbroker.broker.schedule.delay_level import DelayLevel, Step, find_due
 from rocketbroker.broker.schedule.delay_offsets import DelayOffsets
@@ -48,7 +48,7 @@ MAX_AT_ONCE: Final = 128
 REST_SECONDS: Final = 1.0
 
 #: Puts a message to another group; whether one has it.
-Put = Callable[[Escaped], Awaitable[bool]]
+Put = Callable[[ForwardedMessage], Awaitable[bool]]
 
 
 @final
@@ -160,7 +160,7 @@ class EscapeDelays:
             self._offsets.put(level.number, level.offset)
             self._offsets.save()
 
-    async def _put_one(self, escaped: Escaped) -> bool:
+    async def _put_one(self, escaped: ForwardedMessage) -> bool:
         return await self._put(escaped)
 
     def _settle(self, level: DelayLevel, step: Step, taken: list[bool]) -> None:

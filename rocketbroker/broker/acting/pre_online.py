@@ -25,7 +25,7 @@ from typing import Protocol, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from rocketbroker.broker.acting.acting_master import Following
+from rocketbroker.broker.acting.acting_master import Follower
 from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.acting.reverse_sync import ReverseSync
 from rocketbroker.broker.registration.known_hosts import KnownHosts, host_of, packed
@@ -155,7 +155,7 @@ class SlaveWay:
     def __init__(
         self,
         exchange: HAExchange,
-        following: Following,
+        following: Follower,
         link: MasterLink,
         told: Callable[[HAInfo], object],
     ) -> None:

@@ -31,7 +31,7 @@ from rocketbroker.wire.hot import (
 SIZE_BOUNDS: Final = (1024, 4096, 524288, 1048576, 2097152, 4194304)
 
 
-class Counted(Protocol):
+class SendCounts(Protocol):
     """Counts of sends, as L{QueueSends} has them."""
 
     messages: int
@@ -99,7 +99,7 @@ class QueueSends:
         self.beyond_average = other.beyond_average
         self.sizes = other.sizes
 
-    def add(self, other: Counted) -> None:
+    def add(self, other: SendCounts) -> None:
         """Count what another process has stored."""
         self.messages += other.messages
         self.bytes += other.bytes

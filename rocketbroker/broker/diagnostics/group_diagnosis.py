@@ -103,7 +103,7 @@ BOUNDS: Final = DiagnosisBounds()
 
 
 @final
-class Finding:
+class GroupFinding:
     """A problem that is there now.
 
     @ivar problem: as it was seen last.
@@ -170,7 +170,7 @@ class GroupDiagnosis:
         self._bounds = bounds
         self._generations = (-1, -1)
         self._pending: dict[str, None] = {}
-        self._findings: dict[str, dict[tuple[str, str], Finding]] = {}
+        self._findings: dict[str, dict[tuple[str, str], GroupFinding]] = {}
         self._kept = 0
         self._bytes = 0
         self._left_out: dict[str, int] = {}
@@ -202,7 +202,7 @@ class GroupDiagnosis:
             "leftOut": self.left_out,
         }
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[GroupFinding]:
         """The problems that there are now, the oldest first."""
         found = [f for those in self._findings.values() for f in those.values()]
         return sorted(found, key=lambda finding: finding.since)
@@ -293,7 +293,7 @@ class GroupDiagnosis:
         )
         before = self._findings.pop(name, {})
         self._left_out.pop(name, None)
-        now: dict[tuple[str, str], Finding] = {}
+        now: dict[tuple[str, str], GroupFinding] = {}
         new: list[Problem] = []
         for problem in problems:
             key = problem.kind, problem.subject
@@ -307,7 +307,7 @@ class GroupDiagnosis:
         if before:
             self._pending.update(dict.fromkeys(self._left_out))
         for problem in new:
-            found = Finding(name, problem, self._seconds(), self._wall_ms())
+            found = GroupFinding(name, problem, self._seconds(), self._wall_ms())
             if self._has_room(found):
                 self._begin(found)
                 now[problem.kind, problem.subject] = found
@@ -317,30 +317,30 @@ class GroupDiagnosis:
             self._findings[name] = now
         return unsettled
 
-    def _has_room(self, finding: Finding) -> bool:
+    def _has_room(self, finding: GroupFinding) -> bool:
         """Whether one more can be kept."""
         return (
             self._kept < self._bounds.kept
             and self._bytes + finding.size <= self._bounds.bytes
         )
 
-    def _see_again(self, known: Finding, problem: Problem) -> Finding:
+    def _see_again(self, known: GroupFinding, problem: Problem) -> GroupFinding:
         """A problem that is still there; without room for it as it is, as it was."""
         if problem == known.problem:
             return known
-        seen = Finding(known.group, problem, known.since, known.since_ms)
+        seen = GroupFinding(known.group, problem, known.since, known.since_ms)
         seen.logged = known.logged
         if self._bytes - known.size + seen.size > self._bounds.bytes:
             return known
         self._bytes += seen.size - known.size
         return seen
 
-    def _begin(self, finding: Finding) -> None:
+    def _begin(self, finding: GroupFinding) -> None:
         self._kept += 1
         self._bytes += finding.size
         self.found[finding.problem.kind] += 1
 
-    def _say(self, finding: Finding) -> None:
+    def _say(self, finding: GroupFinding) -> None:
         """Log a problem, if that may be yet."""
         problem = finding.problem
         finding.logged = self._may_log(finding)
@@ -369,7 +369,7 @@ class GroupDiagnosis:
                 break
             del self._logged[first]
 
-    def _may_log(self, finding: Finding) -> bool:
+    def _may_log(self, finding: GroupFinding) -> bool:
         """Whether it was not logged lately, nor too much else."""
         key = finding.group, finding.problem.kind, finding.problem.subject
         if key in self._logged or len(self._logged) > self._bounds.logged:
@@ -384,7 +384,7 @@ class GroupDiagnosis:
         )
         return False
 
-    def _end(self, finding: Finding) -> None:
+    def _end(self, finding: GroupFinding) -> None:
         self._kept -= 1
         self._bytes -= finding.size
         if not finding.logged:

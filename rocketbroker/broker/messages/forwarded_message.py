@@ -45,7 +45,7 @@ _HALF: Final = (PREPARED_QUEUE_OFFSET, TRANSACTION_CHECK_TIMES, REAL_QUEUE_ID)
 
 @final
 @attrs.frozen(eq=False)
-class Escaped:
+class ForwardedMessage:
     """A message on its way to another broker.
 
     @ivar topic: where it belongs.
@@ -72,14 +72,14 @@ class Escaped:
         return encode(self.properties).decode()
 
 
-def due_message(message: StoredMessage) -> Escaped:
+def due_message(message: StoredMessage) -> ForwardedMessage:
     """A delayed message that is due."""
     return _escaped(message, _DELAYS, message.sys_flag & ~HOST_MASK)
 
 
 def timer_message(
     message: StoredMessage, waits: bool, precision_ms: int
-) -> Escaped | None:
+) -> ForwardedMessage | None:
     """A message for a certain time.
 
     @param waits: whether it is not due yet; then it waits there.
@@ -100,7 +100,7 @@ def timer_message(
     return escaped
 
 
-def half_message(half: StoredMessage) -> Escaped:
+def half_message(half: StoredMessage) -> ForwardedMessage:
     """A half message, as its producer has sent it."""
     sys_flag = with_transaction_type(half.sys_flag & ~HOST_MASK, PREPARED_TYPE)
     escaped = _escaped(half, _HALF, sys_flag)
@@ -108,12 +108,12 @@ def half_message(half: StoredMessage) -> Escaped:
     return escaped
 
 
-def new_message(topic: str, queue_id: int, draft: Draft) -> Escaped:
+def new_message(topic: str, queue_id: int, draft: Draft) -> ForwardedMessage:
     """A message that a master would store itself.
 
     @param topic: where it belongs; C{queue_id}: and the queue.
     """
-    return Escaped(
+    return ForwardedMessage(
         topic,
         queue_id,
         {**decode(draft.properties), WAIT: "false"},
@@ -127,14 +127,14 @@ def new_message(topic: str, queue_id: int, draft: Draft) -> Escaped:
 
 def _escaped(
     message: StoredMessage, left_out: tuple[str, ...], sys_flag: int
-) -> Escaped:
+) -> ForwardedMessage:
     place = destination(message)
     assert place is not None
     own = dict(message.properties)
     for name in (CRC32, *left_out):
         own.pop(name, None)
     own[WAIT] = "false"
-    return Escaped(
+    return ForwardedMessage(
         *place,
         own,
         sys_flag,

@@ -32,7 +32,7 @@ from rocketbroker.broker.json_bodies import (
 )
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pop.order_info import NOT_GIVEN, OUTDATED
-from rocketbroker.broker.pop.pop_polling import PopPolling
+from rocketbroker.broker.pop.pop_polling import PopLongPolling
 from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.progress import Place
 from rocketbroker.broker.pop.revive_log import MAX_COUNTED
@@ -167,7 +167,7 @@ def batch_of(value: object) -> tuple[str, list[object]]:
 
 
 @final
-class Acknowledging:
+class AckRequests:
     """Answers the requests.
 
     @ivar acked: how many messages were acknowledged, by group and topic.
@@ -178,7 +178,7 @@ class Acknowledging:
         context: BrokerContext,
         metadata: MetadataRoom,
         state: PopState,
-        polling: PopPolling,
+        polling: PopLongPolling,
     ) -> None:
         """
         @param polling: the pops that wait.

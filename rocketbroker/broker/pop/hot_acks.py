@@ -21,7 +21,7 @@ from twisted.logger import Logger
 
 from rocketbroker.broker.appends.append_batcher import AppendBatcher
 from rocketbroker.broker.appends.send_answers import refuse
-from rocketbroker.broker.pop.ack import Acknowledging
+from rocketbroker.broker.pop.ack import AckRequests
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
 from rocketbroker.broker.pop.revive_log import ReviveLog
 from rocketbroker.config.broker import BrokerOptions
@@ -50,7 +50,7 @@ _Key: TypeAlias = tuple[IConnection, str, str, int, str]
 
 
 @final
-class _Together:
+class _AckGroup:
     """What one connection acknowledges of one check point in a turn.
 
     @ivar first: the least queue offset there is. C{end}: the highest that is accepted.
@@ -116,7 +116,7 @@ class HotAcks:
 
     def __init__(
         self,
-        acks: Acknowledging,
+        acks: AckRequests,
         buffer: CheckPointBuffer,
         log: ReviveLog,
         batcher: AppendBatcher,
@@ -128,7 +128,7 @@ class HotAcks:
         self._revive_log = log
         self._batcher = batcher
         self._take(options)
-        self._together: dict[_Key, _Together] = {}
+        self._together: dict[_Key, _AckGroup] = {}
         batcher.before_flush(self._gather)
 
     def configure(self, settings: BrokerSettings) -> None:
@@ -182,7 +182,7 @@ class HotAcks:
 
     def _begin(
         self, connection: IConnection, group: str, topic: str, queue_id: int, text: str
-    ) -> _Together | None:
+    ) -> _AckGroup | None:
         """The first of a check point in a turn; None if it has to go the general way.
 
         @param text: the handle without the offset of its message.
@@ -196,7 +196,7 @@ class HotAcks:
             return None
         if handle.offset is not None or handle.revive_queue == ORDERED:
             return None
-        together = _Together(connection, (group, topic, queue_id), handle, queue)
+        together = _AckGroup(connection, (group, topic, queue_id), handle, queue)
         if self._buffer.stays(together.ack().key(self._broker_name)):
             return None
         return together
@@ -209,7 +209,7 @@ class HotAcks:
             for together in all_together:
                 self._put(together)
 
-    def _put(self, together: _Together) -> None:
+    def _put(self, together: _AckGroup) -> None:
         handle = together.handle
         due_ms = handle.pop_ms + handle.invisible_ms
         if not self._count_at_once:

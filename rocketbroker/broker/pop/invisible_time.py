@@ -20,7 +20,7 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.appends.append_batcher import AppendBatcher
 from rocketbroker.broker.metadata.offsets import OffsetTable
-from rocketbroker.broker.pop.ack import Acknowledging, parsed
+from rocketbroker.broker.pop.ack import AckRequests, parsed
 from rocketbroker.broker.pop.order_info import OrderInfo
 from rocketbroker.broker.pop.revive_log import ReviveLog
 from rocketbroker.records.check_points import CheckPoint
@@ -39,7 +39,7 @@ NOT_STORED: Final = "the check point could not be stored"
 
 
 @final
-class InvisibleTimes:
+class InvisibleTimeRequests:
     """Answers the request.
 
     @ivar changes: how many were carried out.
@@ -47,7 +47,7 @@ class InvisibleTimes:
 
     def __init__(
         self,
-        acks: Acknowledging,
+        acks: AckRequests,
         offsets: OffsetTable,
         order: OrderInfo,
         log: ReviveLog,

@@ -21,9 +21,9 @@ from rocketbroker.broker.metadata.topics import TopicTable
 from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
 from rocketbroker.broker.pop.pop_polling import (
     LEAST_SECONDS,
-    Held,
     HeldPop,
-    PopPolling,
+    HoldResult,
+    PopLongPolling,
 )
 from rocketbroker.broker.pop.pop_request import Source
 from rocketbroker.broker.pop.pop_state import PopState
@@ -53,7 +53,7 @@ STEP_QUEUES: Final = 512
 
 
 @final
-class Notifications:
+class NotificationRequests:
     """Answers the requests."""
 
     def __init__(
@@ -62,8 +62,8 @@ class Notifications:
         topics: TopicTable,
         state: PopState,
         checks: PopChecks,
-        polling: PopPolling,
-        pops: PopPolling,
+        polling: PopLongPolling,
+        pops: PopLongPolling,
         dispatch: Callable[[], None],
     ) -> None:
         """
@@ -177,9 +177,9 @@ class Notifications:
                 partial(self._resume, connection, request, header, done),
             )
         )
-        if held is Held.HELD:
+        if held is HoldResult.HELD:
             return done
-        return answer_to(request, False, held is Held.FULL)
+        return answer_to(request, False, held is HoldResult.FULL)
 
     def _resume(
         self,

@@ -45,7 +45,7 @@ STEP_QUEUES: Final = 128
 
 
 @final
-class Peeked:
+class PeekResult:
     """What a peek has found.
 
     @ivar count: how many messages the records are. C{rest}: how many there are besides.
@@ -59,7 +59,7 @@ class Peeked:
 
 
 @final
-class Peeking:
+class PeekRequests:
     """Answers the request."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Peeking:
                     yield
 
         await soon(self._slices, connection, look())
-        found = Peeked()
+        found = PeekResult()
         if cold:
             await self._in_thread(
                 lambda: deque(self._read(places, header.max_msg_nums, found), 0)
@@ -151,7 +151,7 @@ class Peeking:
         return sources
 
     def _read(
-        self, places: list[tuple[IQueue, int]], most: int, found: Peeked
+        self, places: list[tuple[IQueue, int]], most: int, found: PeekResult
     ) -> Iterator[None]:
         """I{Blocking if cold.} Read records, and count those that are left."""
         for number, (queue, offset) in enumerate(places, 1):
@@ -166,7 +166,7 @@ class Peeking:
             if number % STEP_QUEUES == 0:
                 yield
 
-    def _answer(self, found: Peeked, request: Command, route: PopRoute) -> Command:
+    def _answer(self, found: PeekResult, request: Command, route: PopRoute) -> Command:
         records, count, rest = found.records, found.count, found.rest
         route.counts.messages += count
         route.counts.bytes += sum(map(len, records))

@@ -3,8 +3,8 @@
 
 A pop goes through the queues of its topic, beginning with another each time, until it
 has enough; a fifth of the pops look into the retry topic first, the others last. What
-it takes of a queue becomes a check point (L{taking}), after which the queue's next pop
-goes on at once: members of a group share a queue message by message.
+it takes of a queue becomes a check point (L{pop_collect}), after which the queue's next
+pop goes on at once: members of a group share a queue message by message.
 Consumers in order instead wait for one another (L{order_info}).
 
 A pop is answered when its check points are in the log, at the end of its turn. Cold
@@ -31,12 +31,12 @@ from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.offsets import NONE
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pop.pop_checks import PopChecks, PopRoute
-from rocketbroker.broker.pop.pop_collect import Taking
+from rocketbroker.broker.pop.pop_collect import PopCollect
 from rocketbroker.broker.pop.pop_polling import (
     LEAST_SECONDS,
-    Held,
     HeldPop,
-    PopPolling,
+    HoldResult,
+    PopLongPolling,
 )
 from rocketbroker.broker.pop.pop_request import (
     MAX_BYTES,
@@ -92,7 +92,7 @@ _STEP: Final = 37
 
 
 @final
-class Popping:
+class PopRequests:
     """Answers pops.
 
     @ivar requests: how many came.
@@ -107,8 +107,8 @@ class Popping:
         metadata: MetadataRoom,
         state: PopState,
         checks: PopChecks,
-        taking: Taking,
-        polling: PopPolling,
+        collect: PopCollect,
+        polling: PopLongPolling,
         dispatch: Callable[[], None],
     ) -> None:
         """
@@ -120,7 +120,7 @@ class Popping:
         self._clock = context.clock
         self._store = context.store
         self._checks = checks
-        self._taking = taking
+        self._collect = collect
         self._topics = metadata.topics
         self._offsets = metadata.offsets
         self._retry_topics = state.retry_topics
@@ -252,7 +252,7 @@ class Popping:
                 self._read_cold(pop, place, line, queue, offset)
                 return
             found = self._read(pop, queue, offset)
-            self._taking.take(pop, place, line, *found)
+            self._collect.take(pop, place, line, *found)
         self._finish(pop)
 
     def _step(self, pop: Pop) -> Iterator[None]:
@@ -347,7 +347,7 @@ class Popping:
                 return
             pop.on(PopInput.RESUME)
             if not isinstance(found, Failure):
-                self._taking.take(pop, place, line, *found)
+                self._collect.take(pop, place, line, *found)
             self._go_on(pop)
 
         def ended(found: tuple[int, int, ReadResult] | Failure) -> None:
@@ -375,10 +375,10 @@ class Popping:
                 pop.answer(ResponseCode.SUCCESS)
             return
         held = self._hold(pop)
-        if held is Held.FULL:
+        if held is HoldResult.FULL:
             pop.answer(ResponseCode.POLLING_FULL)
             return
-        if held is Held.EXPIRED:
+        if held is HoldResult.EXPIRED:
             pop.answer(ResponseCode.POLLING_TIMEOUT)
             return
         pop.on(PopInput.HOLD)
@@ -392,14 +392,14 @@ class Popping:
             lambda: wake(header.topic, header.consumer_group, header.queue_id)
         )
 
-    def _hold(self, pop: Pop) -> Held:
+    def _hold(self, pop: Pop) -> HoldResult:
         header, now = pop.header, self._clock.seconds()
         if header.poll_time <= 0:
-            return Held.EXPIRED
+            return HoldResult.EXPIRED
         now_ms = self._wall_ms()
         over = now + (header.born_time + header.poll_time - now_ms) / 1000
         if over - LEAST_SECONDS <= now:
-            return Held.EXPIRED
+            return HoldResult.EXPIRED
         free_ms = pop.look.free_ms
         if free_ms and self._options.enable_notify_after_pop_order_lock_release:
             # It looks again then, and waits on if it finds nothing.

@@ -33,7 +33,7 @@ from rocketbroker.store.reads import ReadResult
 
 
 @final
-class Taking:
+class PopCollect:
     """Takes what was read."""
 
     def __init__(

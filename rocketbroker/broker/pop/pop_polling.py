@@ -48,7 +48,7 @@ MAX_PER_CONNECTION: Final = 16_384
 Party: TypeAlias = tuple[str, str]
 
 
-class Held(Enum):
+class HoldResult(Enum):
     """What became of a request that wants to wait."""
 
     HELD = "held"
@@ -103,7 +103,7 @@ class HeldPop:
 
 
 @final
-class PopPolling:
+class PopLongPolling:
     """All that wait.
 
     @ivar held: how many there are.
@@ -164,12 +164,12 @@ class PopPolling:
         """How many wait for a queue."""
         return len(self._waiting.get(party, {}).get(queue_id, ()))
 
-    def hold(self, held: HeldPop) -> Held:
+    def hold(self, held: HeldPop) -> HoldResult:
         """Hold a request, if there is time and room."""
         options, connection = self._options, held.connection
         now = self._clock.seconds()
         if held.deadline - LEAST_SECONDS <= now or self._stopped:
-            return Held.EXPIRED
+            return HoldResult.EXPIRED
         mine = self._connections.get(connection, {})
         if (
             self.held >= options.max_pop_polling_size
@@ -177,7 +177,7 @@ class PopPolling:
             or len(mine) >= MAX_PER_CONNECTION
         ):
             self.refused += 1
-            return Held.FULL
+            return HoldResult.FULL
         held.deadline = min(held.deadline - LEAST_SECONDS, now + MAX_SECONDS)
         self._number += 1
         held.number = self._number
@@ -189,7 +189,7 @@ class PopPolling:
             if connection.closed:
                 self.held -= 1
                 held.waits = False
-                return Held.HELD
+                return HoldResult.HELD
         mine[held] = None
         queues = self._waiting.get(held.party)
         if queues is None:
@@ -199,7 +199,7 @@ class PopPolling:
         insort(queues.setdefault(held.queue_id, []), held)
         insort(self._all, held)
         self._set_timer()
-        return Held.HELD
+        return HoldResult.HELD
 
     def _topics_of(self, party: Party) -> tuple[str, str, str]:
         topic, group = party

@@ -89,7 +89,7 @@ Found = tuple[OpenCheckPoint, int, StoredMessage | None]
 
 
 @final
-class Reviving:
+class Revive:
     """The service.
 
     @ivar queues: those of the revive topic.

@@ -24,7 +24,7 @@ from twisted.python.failure import Failure
 
 from rocketbroker.broker.appends.append_batcher import AppendBatcher
 from rocketbroker.broker.context import BrokerContext
-from rocketbroker.broker.messages.forwarded_message import Escaped, new_message
+from rocketbroker.broker.messages.forwarded_message import ForwardedMessage, new_message
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.services import Services
 from rocketbroker.broker.timer.timer_service import TimerService
@@ -117,7 +117,7 @@ class ReviveLog:
         context: BrokerContext,
         batcher: AppendBatcher,
         timer: Timer,
-        put_elsewhere: Callable[[Escaped], Coroutine[Any, Any, bool]],
+        put_elsewhere: Callable[[ForwardedMessage], Coroutine[Any, Any, bool]],
     ) -> None:
         """
         @param timer: keeps check points until they are due.

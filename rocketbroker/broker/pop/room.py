@@ -1,8 +1,8 @@
 # -*- test-case-name: tests.broker.pop.test_pop -*-
 """The room of POP: messages that each go to one member of a group.
 
-  - L{pop}: request 200050. L{pop_checks}: its checks. L{taking}: what it takes of a
-    queue. L{popped_messages}: its messages.
+  - L{pop}: request 200050. L{pop_checks}: its checks. L{pop_collect}: what it takes
+    of a queue. L{popped_messages}: its messages.
   - L{pop_polling}: those that wait. L{notification}: requests 200054 and 200055.
   - L{progress}: how far groups are. L{check_point_buffer}: check points in memory.
   - L{revive_log}: check points and acknowledgements on their way into the log.
@@ -28,22 +28,22 @@ from twisted.logger import Logger
 from rocketbroker.broker.appends.room import AppendsRoom
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.metadata.room import MetadataRoom
-from rocketbroker.broker.pop.ack import Acknowledging
+from rocketbroker.broker.pop.ack import AckRequests
 from rocketbroker.broker.pop.check_point_buffer import CheckPointBuffer
 from rocketbroker.broker.pop.hot_acks import HotAcks
-from rocketbroker.broker.pop.invisible_time import InvisibleTimes
+from rocketbroker.broker.pop.invisible_time import InvisibleTimeRequests
 from rocketbroker.broker.pop.need import ORDER_FILE
-from rocketbroker.broker.pop.notification import Notifications
+from rocketbroker.broker.pop.notification import NotificationRequests
 from rocketbroker.broker.pop.order_info import OrderInfo
-from rocketbroker.broker.pop.peek import Peeking
-from rocketbroker.broker.pop.pop import Popping
+from rocketbroker.broker.pop.peek import PeekRequests
+from rocketbroker.broker.pop.pop import PopRequests
 from rocketbroker.broker.pop.pop_checks import NO_KEY_VALUE_STORE, PopChecks
-from rocketbroker.broker.pop.pop_collect import Taking
-from rocketbroker.broker.pop.pop_polling import PopPolling
+from rocketbroker.broker.pop.pop_collect import PopCollect
+from rocketbroker.broker.pop.pop_polling import PopLongPolling
 from rocketbroker.broker.pop.pop_state import PopState
 from rocketbroker.broker.pop.progress import PopProgress
 from rocketbroker.broker.pop.retry_topics import RetryTopics
-from rocketbroker.broker.pop.revive import Reviving
+from rocketbroker.broker.pop.revive import Revive
 from rocketbroker.broker.pop.revive_log import ReviveLog, WheelTimer
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.replicas.room import ReplicasRoom
@@ -88,8 +88,8 @@ class PopRoom(Room):
     @ivar pops: the pops that wait. C{notified}: the notifications.
     @ivar buffer: check points in memory.
     @ivar log: writes check points and acknowledgements.
-    @ivar popping: answers pops. C{acks}: answers acknowledgements. C{hot_acks}: most of
-        those of single messages.
+    @ivar pop_requests: answers pops. C{acks}: answers acknowledgements. C{hot_acks}:
+        most of those of single messages.
     @ivar revive: gives out again.
     @ivar scans: how many looks at check points in memory took how long, by class of
         L{SCAN_BOUNDS}. C{scan_ms}: how long all of them.
@@ -127,8 +127,8 @@ class PopRoom(Room):
         self._retry_topics = RetryTopics(topics, offsets, options)
         self.progress = PopProgress(store, offsets, clock.seconds, wall_ms())
         self.order = OrderInfo(context.tables.file(ORDER_FILE), wall_ms)
-        self.pops = PopPolling(clock, store, options, context.turns)
-        self.notified = PopPolling(
+        self.pops = PopLongPolling(clock, store, options, context.turns)
+        self.notified = PopLongPolling(
             clock, store, options, context.turns, latest_first=True
         )
         self.log = ReviveLog(context, appends.batcher, self._timer, bridge.put)
@@ -138,17 +138,17 @@ class PopRoom(Room):
         state = PopState(
             self._retry_topics, self.progress, self.order, self.log, self.buffer
         )
-        self._taking = Taking(context, pull.checks, offsets, state)
-        self.popping = Popping(
+        self._collect = PopCollect(context, pull.checks, offsets, state)
+        self.pop_requests = PopRequests(
             context,
             metadata,
             state,
             self._checks,
-            self._taking,
+            self._collect,
             self.pops,
             scheduler.dispatch,
         )
-        self.notifications = Notifications(
+        self.notifications = NotificationRequests(
             context,
             topics,
             state,
@@ -157,16 +157,16 @@ class PopRoom(Room):
             self.pops,
             scheduler.dispatch,
         )
-        self.peeking = Peeking(context, topics, state, self._checks, scheduler.dispatch)
-        acks = self.acks = Acknowledging(context, metadata, state, self.pops)
+        self.peek_requests = PeekRequests(
+            context, topics, state, self._checks, scheduler.dispatch
+        )
+        acks = self.acks = AckRequests(context, metadata, state, self.pops)
         batcher = appends.batcher
         self.hot_acks = HotAcks(acks, self.buffer, self.log, batcher, options)
-        self.invisible_times = InvisibleTimes(
+        self.invisible_times = InvisibleTimeRequests(
             acks, offsets, self.order, self.log, batcher, wall_ms
         )
-        self.revive = Reviving(
-            context, metadata, state, self._timer, appends.own, bridge
-        )
+        self.revive = Revive(context, metadata, state, self._timer, appends.own, bridge)
         offsets.watch(self)
         scheduler.watch(self.arrived)
 
@@ -181,8 +181,8 @@ class PopRoom(Room):
             self.notified,
             self.log,
             self.buffer,
-            self._taking,
-            self.popping,
+            self._collect,
+            self.pop_requests,
             self.acks,
             self.hot_acks,
             self.revive,
@@ -191,9 +191,9 @@ class PopRoom(Room):
 
     def register_pulls(self, table: IResponderTable) -> None:
         """Answer what the VIP port does not answer."""
-        self.popping.register(table)
+        self.pop_requests.register(table)
         self.notifications.register(table)
-        self.peeking.register(table)
+        self.peek_requests.register(table)
 
     def register(self, table: IResponderTable) -> None:
         """Answer on either port."""

@@ -79,7 +79,7 @@ class Batch:
         return zlib.crc32(self.body) & CRC_BITS
 
 
-class Registered(NamedTuple):
+class RegisterAnswer(NamedTuple):
     """What answers a registration.
 
     @ivar orders: the topics that the name server says are ordered; None for none.
@@ -112,7 +112,7 @@ class NameServerApi:
         self._options = settings.broker
         self._seconds = settings.broker.register_broker_timeout_mills / 1000
 
-    def register(self, server: str, batch: Batch) -> Deferred[Registered]:
+    def register(self, server: str, batch: Batch) -> Deferred[RegisterAnswer]:
         """Request 103: topics of this broker.
 
         @return: fails if the name server did not take them.
@@ -284,11 +284,11 @@ def member_group(answer: Command) -> dict[int, str]:
     return body.broker_member_group.broker_addrs
 
 
-def registered(answer: Command) -> Registered:
+def registered(answer: Command) -> RegisterAnswer:
     """What answers a registration."""
     header = RegisterBrokerResponseHeader.from_ext(answer.ext)
     # Name servers write an empty text for what they do not know.
-    return Registered(
+    return RegisterAnswer(
         KVTable.from_json(loads(answer.body)) if answer.body else None,
         Master(header.ha_server_addr or None, header.master_addr or None),
     )

@@ -38,7 +38,7 @@ from rocketbroker.broker.registration.member_group import MemberGroup
 from rocketbroker.broker.registration.name_server_api import (
     Batch,
     NameServerApi,
-    Registered,
+    RegisterAnswer,
 )
 from rocketbroker.broker.registration.name_servers import NameServers
 from rocketbroker.broker.services import Service, Services, always
@@ -351,7 +351,7 @@ class Registration:
 
     def _send_batches(self, server: str, batches: list[Batch]) -> Deferred[None]:
         """One batch after the other, so that versions arrive in order."""
-        sending: Deferred[Registered] = succeed(Registered())
+        sending: Deferred[RegisterAnswer] = succeed(RegisterAnswer())
         for batch in batches:
             sending.addCallback(self._send_batch, server, batch)
         version = batches[-1].version
@@ -363,11 +363,13 @@ class Registration:
         )
 
     def _send_batch(
-        self, _: Registered, server: str, batch: Batch
-    ) -> Deferred[Registered]:
+        self, _: RegisterAnswer, server: str, batch: Batch
+    ) -> Deferred[RegisterAnswer]:
         return self._calls.register(server, batch)
 
-    def _succeeded(self, answer: Registered, server: str, version: DataVersion) -> None:
+    def _succeeded(
+        self, answer: RegisterAnswer, server: str, version: DataVersion
+    ) -> None:
         self.registered += 1
         self._registered[server] = version
         if server in self.unreachable:

@@ -22,7 +22,7 @@ from typing import Final, final
 from twisted.logger import Logger
 
 from rocketbroker.broker.context import Caller
-from rocketbroker.broker.messages.forwarded_message import Escaped
+from rocketbroker.broker.messages.forwarded_message import ForwardedMessage
 from rocketbroker.broker.metadata.topics import WRITE
 from rocketbroker.broker.registration.member_group import MASTER_ID
 from rocketbroker.broker.registration.name_server_api import successful
@@ -88,7 +88,7 @@ class EscapeBridge:
         self._turn = 0
         self._problem = ""
 
-    async def put(self, escaped: Escaped) -> bool:
+    async def put(self, escaped: ForwardedMessage) -> bool:
         """Store a message elsewhere.
 
         @return: whether another broker has it; if not, try again later.
@@ -103,7 +103,7 @@ class EscapeBridge:
         self._problem = ""
         return True
 
-    async def _put(self, escaped: Escaped) -> None:
+    async def _put(self, escaped: ForwardedMessage) -> None:
         """L{put}.
 
         @raise RocketbrokerError: nobody has taken it.

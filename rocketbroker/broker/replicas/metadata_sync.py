@@ -90,7 +90,7 @@ class _Over(Exception):
 
 
 @final
-class Copied:
+class TableCopy:
     """One table of the master, and how its copy goes.
 
     @ivar name: for the log and operators.
@@ -148,11 +148,11 @@ class MetadataSync(Room):
         self._is_copying = False
         self._is_running = False
         self.tables = (
-            Copied("topics", self._copy_topics),
-            Copied("consumer offsets", self._copy_offsets),
-            Copied("offsets of delay levels", self._copy_delays),
-            Copied("groups", self._copy_groups),
-            Copied("message request modes", self._copy_modes),
+            TableCopy("topics", self._copy_topics),
+            TableCopy("consumer offsets", self._copy_offsets),
+            TableCopy("offsets of delay levels", self._copy_delays),
+            TableCopy("groups", self._copy_groups),
+            TableCopy("message request modes", self._copy_modes),
         )
         masters.watch(self._found)
 
@@ -212,7 +212,7 @@ class MetadataSync(Room):
         finally:
             self._is_copying = False
 
-    async def _copy(self, table: Copied, address: str) -> None:
+    async def _copy(self, table: TableCopy, address: str) -> None:
         """Copy one, and note how that went.
 
         @raise _Over: no table is wanted any more.

@@ -30,7 +30,7 @@ from rocketbroker.broker.appends.append_batcher import (
     problem_of,
 )
 from rocketbroker.broker.appends.room import AppendsRoom
-from rocketbroker.broker.appends.send_answers import Counted, QueueSends
+from rocketbroker.broker.appends.send_answers import QueueSends, SendCounts
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.messages.delay_messages import DelayMessages
 from rocketbroker.broker.messages.inner_batch import inner_batch
@@ -74,7 +74,7 @@ from rocketbroker.wire.hot import (
 NOT_FOR_CLIENTS: Final = ("POP_CK", "INNER_MULTI_QUEUE_OFFSET")
 
 
-class SentElsewhere(Counted, Protocol):
+class SentElsewhere(SendCounts, Protocol):
     """What another process has stored in one queue, as one type of message."""
 
     topic: str

@@ -18,7 +18,10 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from rocketbroker.broker.appends.own_appends import OwnAppends
-from rocketbroker.broker.messages.forwarded_message import Escaped, timer_message
+from rocketbroker.broker.messages.forwarded_message import (
+    ForwardedMessage,
+    timer_message,
+)
 from rocketbroker.broker.messages.lmq import Lmq
 from rocketbroker.broker.messages.timer_messages import delivered, rolled
 from rocketbroker.errors import BrokerError, ServiceNotAvailable
@@ -185,7 +188,7 @@ class EscapeOutlet:
     """
 
     def __init__(
-        self, put: Callable[[Escaped], Awaitable[bool]], precision_ms: int
+        self, put: Callable[[ForwardedMessage], Awaitable[bool]], precision_ms: int
     ) -> None:
         """
         @param put: puts a message to another group; whether one has it.

@@ -56,7 +56,7 @@ MAX_HASHES: Final = 4096
 REST_SECONDS: Final = 0.5
 
 
-class Arrived(NamedTuple):
+class TimerMessage(NamedTuple):
     """A message of the timer topic.
 
     @ivar position: where it stands.
@@ -195,23 +195,23 @@ class WheelEnqueue:
                 self.failures += 1
                 await self._pauses.rest(REST_SECONDS)
 
-    def _read(self, queue: IQueue, offset: int, most: int) -> list[Arrived]:
+    def _read(self, queue: IQueue, offset: int, most: int) -> list[TimerMessage]:
         """I{Blocking if cold.} Messages of the timer topic."""
         records, found = self._records, []
         for position, size, _ in self._store.entries(queue, offset, most):
             message = records.at(position, size)
             if message is None:
-                found.append(Arrived(position, None, None, None, False))
+                found.append(TimerMessage(position, None, None, None, False))
                 continue
             own = message.property_bytes
             deletes = b"TIMER_DEL_UNIQKEY\x01" in own and (
                 find(own, b"TIMER_DEL_UNIQKEY") is not None
             )
             out_ms, place = records.destiny(message)
-            found.append(Arrived(position, message, place, out_ms, deletes))
+            found.append(TimerMessage(position, message, place, out_ms, deletes))
         return found
 
-    def _take(self, found: Sequence[Arrived]) -> bool:
+    def _take(self, found: Sequence[TimerMessage]) -> bool:
         """Enter messages, and deliver those whose slot is delivered; whether all of
         them."""
         at = 0
@@ -227,7 +227,7 @@ class WheelEnqueue:
                 return False
         return True
 
-    def _due(self, found: Sequence[Arrived]) -> list[Due]:
+    def _due(self, found: Sequence[TimerMessage]) -> list[Due]:
         """The messages before the first one that has to wait."""
         due = []
         for each in found:
@@ -255,7 +255,7 @@ class WheelEnqueue:
         clock.note()
         return passed
 
-    def _waits(self, each: Arrived) -> bool:
+    def _waits(self, each: TimerMessage) -> bool:
         """Whether the slot of a message is not delivered, or others deliver it; one
         that takes another back has nothing to take once its slot is delivered."""
         return (
@@ -266,7 +266,7 @@ class WheelEnqueue:
             or not self._services.is_on(DELIVER_TIMERS)
         )
 
-    def _take_later(self, found: Sequence[Arrived]) -> int | None:
+    def _take_later(self, found: Sequence[TimerMessage]) -> int | None:
         """Enter the messages before the first one that is due.
 
         @return: how many; None if the disk refuses them.
@@ -301,7 +301,7 @@ class WheelEnqueue:
         clock.note()
         return taken
 
-    def _note(self, later: _Later, each: Arrived) -> None:
+    def _note(self, later: _Later, each: TimerMessage) -> None:
         """Note what is to be entered of a message."""
         position, message, place, out_ms, deletes = each
         if message is None or out_ms is None or place is None:

@@ -281,7 +281,7 @@ def run_export(
         from rocketbroker.export.copying import file_columns
         from rocketbroker.export.open_storage import open_storage
         from rocketbroker.export.runs import ExportRuns, Job
-        from rocketbroker.export.spark_jobs import SparkCopying
+        from rocketbroker.export.spark_jobs import SparkCopyJobs
         from rocketbroker.sources.option_values import size
         from rocketbroker.sources.options import parse_options
     except ImportError as error:
@@ -295,7 +295,9 @@ def run_export(
     except ValueError as error:
         raise ConfigurationError(f"--file-size {file_size!r} {error}") from None
     storage = open_storage(root)
-    copying = SparkCopying(spark.cores, log_path(storage), spark.master, spark.settings)
+    copying = SparkCopyJobs(
+        spark.cores, log_path(storage), spark.master, spark.settings
+    )
     # PySpark logs an interrupt in the middle of a call to the JVM, with two traces.
     logging.getLogger().addHandler(logging.NullHandler())
     wall_ms = lambda: int(time.time() * 1000)  # noqa: E731  # the one clock

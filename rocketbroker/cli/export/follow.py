@@ -112,7 +112,7 @@ def export_follow(
         from rocketbroker.export.copying import file_columns
         from rocketbroker.export.follow import Follow, Pace
         from rocketbroker.export.open_storage import open_storage
-        from rocketbroker.export.process_jobs import ProcessCopying
+        from rocketbroker.export.process_jobs import ProcessCopyJobs
         from rocketbroker.sources.network import NetworkOrigin
         from rocketbroker.sources.option_values import size
         from rocketbroker.sources.options import parse_options
@@ -137,7 +137,7 @@ def export_follow(
     follow = Follow(
         SystemClock(),
         open_storage(root),
-        ProcessCopying(cores),
+        ProcessCopyJobs(cores),
         display(output),
         options,
         pace,

@@ -24,7 +24,7 @@ from rocketbroker.cli.store.options import OUTPUT
 from rocketbroker.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from rocketbroker.export.history import Gap, History, Pending, QueueState
+    from rocketbroker.export.history import Gap, History, PendingPlan, QueueState
     from rocketbroker.export.lags import Lag
     from rocketbroker.export.storage import Storage
     from rocketbroker.sources.options import ReadOptions
@@ -121,7 +121,7 @@ def state_row(state: QueueState) -> dict[str, object]:
     }
 
 
-def pending_row(plan: Pending) -> dict[str, object]:
+def pending_row(plan: PendingPlan) -> dict[str, object]:
     """A plan that waits."""
     return {
         "plan": plan.number,

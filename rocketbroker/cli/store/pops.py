@@ -23,7 +23,7 @@ from rocketbroker.records.names import REVIVE_GROUP
 from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools.inspect import Row
 from rocketbroker.storetools.pending_timers import PendingTimers
-from rocketbroker.storetools.popped import Popped
+from rocketbroker.storetools.popped import StoredCheckPoints
 from rocketbroker.storetools.verify.report import Remark
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.consumer_order_info import read_table
@@ -54,9 +54,9 @@ def committed(files: IFiles, root: str) -> dict[tuple[str, int], int]:
     return found
 
 
-def popped(reader: StoreReader, timers: PendingTimers) -> Popped:
+def popped(reader: StoreReader, timers: PendingTimers) -> StoredCheckPoints:
     """The open check points of a directory."""
-    return Popped(reader, timers, committed(reader.files, reader.root))
+    return StoredCheckPoints(reader, timers, committed(reader.files, reader.root))
 
 
 def order_rows(reader: StoreReader) -> Iterator[Row]:

@@ -81,7 +81,7 @@ def heads_of(run: ReceivedRun) -> Iterator[RecordHead]:
 
 
 @final
-class Received:
+class ReceivedRecords:
     """The whole records that some bytes of a log begin with.
 
     @ivar runs: the records.
@@ -108,7 +108,7 @@ class Received:
         return messages
 
 
-def whole_records(data: bytes, position: int, segment_end: int) -> Received:
+def whole_records(data: bytes, position: int, segment_end: int) -> ReceivedRecords:
     """The whole records that C{data} begins with.
 
     @param position: where the first byte belongs.
@@ -116,7 +116,7 @@ def whole_records(data: bytes, position: int, segment_end: int) -> Received:
     @raise StoreError: the first of them is none, and not one that is cut off.
     """
     data = data[: segment_end - position]
-    received = Received()
+    received = ReceivedRecords()
     while received.size < len(data):
         if COMPILED:
             _take_natively(data, position, received)
@@ -143,7 +143,7 @@ def whole_records(data: bytes, position: int, segment_end: int) -> Received:
     return received
 
 
-def _take_natively(data: bytes, position: int, received: Received) -> None:
+def _take_natively(data: bytes, position: int, received: ReceivedRecords) -> None:
     """Do what L{_take_ordinary} does."""
     runs = received.runs
     known = len(runs)
@@ -153,7 +153,7 @@ def _take_natively(data: bytes, position: int, received: Received) -> None:
     received.count += sum([len(run.positions) for run in runs[known:]])
 
 
-def _take_ordinary(data: bytes, position: int, received: Received) -> None:
+def _take_ordinary(data: bytes, position: int, received: ReceivedRecords) -> None:
     """Take the records that come next in C{data} up to the first that is not ordinary:
     of version 1, with hosts of 4 bytes."""
     unpack, pack, runs = _HEAD.unpack_from, ENTRY.pack, received.runs
@@ -210,7 +210,7 @@ def _take_ordinary(data: bytes, position: int, received: Received) -> None:
     received.size = at
 
 
-def _take(head: RecordHead, received: Received) -> None:
+def _take(head: RecordHead, received: ReceivedRecords) -> None:
     """Take one record that is not ordinary."""
     position, size, topic, queue_id, offset, flags, ms, found = head
     code = tag_code_of(found)

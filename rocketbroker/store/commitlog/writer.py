@@ -39,7 +39,7 @@ from rocketbroker.store.commitlog.encoder import (
     encode,
 )
 from rocketbroker.store.commitlog.preallocation import Preallocation
-from rocketbroker.store.commitlog.received import Received
+from rocketbroker.store.commitlog.received import ReceivedRecords
 from rocketbroker.store.commitlog.record_crc import encode_with_crc, make_room_for_crc
 from rocketbroker.store.commitlog.segment import Segment
 from rocketbroker.store.commitlog.segments import Segments
@@ -135,7 +135,7 @@ class Hint:
         end: int,
         store_ms: int,
         drafts: list[Draft],
-        received: Received | None = None,
+        received: ReceivedRecords | None = None,
     ) -> None:
         self.start = start
         self.end = end

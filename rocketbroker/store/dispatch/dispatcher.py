@@ -28,7 +28,11 @@ from rocketbroker.records.queueunits import BatchUnit
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import INNER_BATCH
 from rocketbroker.store.commitlog.batch_records import LMQ_MARK, lmqs_of, place_of
-from rocketbroker.store.commitlog.received import Received, heads_of, whole_records
+from rocketbroker.store.commitlog.received import (
+    ReceivedRecords,
+    heads_of,
+    whole_records,
+)
 from rocketbroker.store.commitlog.resync import Resync
 from rocketbroker.store.commitlog.scanner import Scan, tag_code_of
 from rocketbroker.store.commitlog.writer import CommitLog, Hint
@@ -192,7 +196,7 @@ class Dispatcher:
             end = position + received.size
             hints.appendleft(Hint(position, end, ms, [], received))
 
-    def _take(self, received: Received) -> None:
+    def _take(self, received: ReceivedRecords) -> None:
         """Collect records of a master."""
         for run in received.runs:
             if not take_run(run, self._known, self._touched, self.multi_dispatch):

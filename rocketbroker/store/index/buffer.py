@@ -14,7 +14,7 @@ from typing import final
 from rocketbroker.codec.append import columns
 from rocketbroker.codec.build import COMPILED
 from rocketbroker.records.record_head import RecordHead
-from rocketbroker.store.commitlog.received import Received
+from rocketbroker.store.commitlog.received import ReceivedRecords
 from rocketbroker.store.commitlog.writer import Hint
 from rocketbroker.store.index.keys import Keys, codes_of
 from rocketbroker.store.interfaces import Draft, Placed
@@ -139,7 +139,7 @@ class Share:
         else:
             self.prefixes = [prefix(draft.queue.topic) for draft in drafts]
 
-    def _take(self, received: Received, prefix: Callable[[str], int]) -> None:
+    def _take(self, received: ReceivedRecords, prefix: Callable[[str], int]) -> None:
         """The same of records of a master."""
         self.properties, self.positions = [], []
         self.prefixes = []

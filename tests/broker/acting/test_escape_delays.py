@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred, FirstError
 
 from rocketbroker.broker.acting.escape_delays import REST_SECONDS, EscapeDelays
-from rocketbroker.broker.messages.forwarded_message import Escaped
+from rocketbroker.broker.messages.forwarded_message import ForwardedMessage
 from rocketbroker.broker.roles import Role
 from rocketbroker.records.names import SCHEDULE_TOPIC
 from rocketbroker.store.consumequeue.queue import Queue
@@ -35,7 +35,7 @@ class EscapeDelaysTests(DelayingCase):
         for number in range(3):
             self.send(1, b"%d" % number)
 
-    def take(self, escaped: Escaped) -> Deferred[bool]:
+    def take(self, escaped: ForwardedMessage) -> Deferred[bool]:
         """Another group is to take a message."""
         answer: Deferred[bool] = Deferred()
         self.put.append((escaped.body, answer))

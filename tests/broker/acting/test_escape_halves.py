@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 
 from rocketbroker.broker.acting.escape_halves import EscapeHalves
-from rocketbroker.broker.messages.forwarded_message import Escaped
+from rocketbroker.broker.messages.forwarded_message import ForwardedMessage
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.transaction.check_back import GROUP
 from rocketbroker.records.names import HALF_TOPIC
@@ -18,7 +18,7 @@ class EscapeHalvesTests(TransactionCase):
     def setUp(self) -> None:
         """It has three half messages, of which the second is over."""
         super().setUp()
-        self.put: list[Escaped] = []
+        self.put: list[ForwardedMessage] = []
         self.takes = True
         self.held: Deferred[bool] | None = None
         transactions = self.rig.transactions
@@ -35,7 +35,7 @@ class EscapeHalvesTests(TransactionCase):
         self.end(answers[1], COMMIT)
         self.log_end = self.rig.store.published_position
 
-    async def take(self, escaped: Escaped) -> bool:
+    async def take(self, escaped: ForwardedMessage) -> bool:
         """Another group is to take a half."""
         self.put.append(escaped)
         if self.held is not None:

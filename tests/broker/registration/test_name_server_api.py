@@ -12,7 +12,7 @@ from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.registration.name_server_api import (
     Batch,
     NameServerApi,
-    Registered,
+    RegisterAnswer,
 )
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.errors import (
@@ -44,7 +44,7 @@ class OuterTests(SynchronousTestCase):
         self.compressed = broker.compressed_register
         self.calls = NameServerApi(self.caller, broker, "1.2.3.4:5", "1.2.3.4:6")
 
-    def register(self, *configs: TopicConfig) -> Deferred[Registered]:
+    def register(self, *configs: TopicConfig) -> Deferred[RegisterAnswer]:
         """Register topics with a name server."""
         batch = Batch([*configs], VERSION, self.compressed)
         return self.calls.register("n:1", batch)
@@ -73,7 +73,7 @@ class OuterTests(SynchronousTestCase):
         self.assertEqual(wrapper.topic_config_table, {"T": config})
         self.assertEqual(wrapper.data_version, VERSION)
         call.answer()
-        self.assertEqual(self.successResultOf(done), Registered())
+        self.assertEqual(self.successResultOf(done), RegisterAnswer())
 
     def test_crc(self) -> None:
         """The check sum is one that a Java int holds."""
@@ -97,7 +97,7 @@ class OuterTests(SynchronousTestCase):
         done = self.register()
         self.call().answer(body=b'{"table":{"T":"b:8"}}')
         orders = KVTable(table={"T": "b:8"})
-        self.assertEqual(self.successResultOf(done), Registered(orders))
+        self.assertEqual(self.successResultOf(done), RegisterAnswer(orders))
         done = self.register()
         self.call().answer(code=1)
         self.failureResultOf(done, SystemFailure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.broker.messages.forwarded_message import Escaped
+from rocketbroker.broker.messages.forwarded_message import ForwardedMessage
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.roles import Role
 from rocketbroker.broker.timer.due_sink import Due, EscapeOutlet
@@ -63,11 +63,11 @@ class SlaveTests(SynchronousTestCase):
 class RoleTests(TimerCase):
     """Other roles than that of a master."""
 
-    def escape(self, taken: bool, waits: bool = False) -> list[Escaped]:
+    def escape(self, taken: bool, waits: bool = False) -> list[ForwardedMessage]:
         """What an acting master brings to the bridge of the message that waits."""
-        found: list[Escaped] = []
+        found: list[ForwardedMessage] = []
 
-        async def put(escaped: Escaped) -> bool:
+        async def put(escaped: ForwardedMessage) -> bool:
             found.append(escaped)
             return taken
 

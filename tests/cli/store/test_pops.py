@@ -11,7 +11,7 @@ from rocketbroker.store.reader.directory import StoreReader
 from rocketbroker.storetools import inspect
 from rocketbroker.storetools.inspect import Row
 from rocketbroker.storetools.pending_timers import PendingTimers
-from rocketbroker.storetools.popped import Popped
+from rocketbroker.storetools.popped import StoredCheckPoints
 from rocketbroker.storetools.verify.report import Fault, Remark
 from rocketbroker.testing.files import MemoryDisk
 from tests.broker.pop.pops import (
@@ -36,7 +36,7 @@ class PoppedTests(PopCase):
         self.rig.offsets.save()
         self.rig.clock.advance(2)
 
-    def opened(self) -> tuple[StoreReader, Popped]:
+    def opened(self) -> tuple[StoreReader, StoredCheckPoints]:
         """The directory as a kill would leave it."""
         disk: MemoryDisk = self.rig.disk.image(keep_all=True)
         reader = StoreReader(disk, "/store")

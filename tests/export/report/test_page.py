@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.export.history import Gap, History, Pending
+from rocketbroker.export.history import Gap, History, PendingPlan
 from rocketbroker.export.lags import Lag
 from rocketbroker.export.report.number_texts import bytes_text, span_text
 from rocketbroker.export.report.page import Subject, page
@@ -133,7 +133,7 @@ class PageTests(SynchronousTestCase):
         found = attrs.evolve(
             whole,
             history=attrs.evolve(
-                whole.history, pending=(Pending(3, "Orders", START_MS, 5, 1),)
+                whole.history, pending=(PendingPlan(3, "Orders", START_MS, 5, 1),)
             ),
             faults=(Fault("manifest", "commit 2", "missing in the ledger"),),
         )

@@ -8,7 +8,11 @@ from rocketbroker.errors import StoreError
 from rocketbroker.records.entries import ENTRY
 from rocketbroker.records.record_head import RecordHead
 from rocketbroker.records.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
-from rocketbroker.store.commitlog.received import Received, heads_of, whole_records
+from rocketbroker.store.commitlog.received import (
+    ReceivedRecords,
+    heads_of,
+    whole_records,
+)
 from rocketbroker.store.commitlog.scanner import (
     MAX_OFFSET,
     NO_CRC,
@@ -36,7 +40,7 @@ def exact(data: bytes) -> list[RecordHead]:
     return found
 
 
-def heads(received: Received) -> list[RecordHead]:
+def heads(received: ReceivedRecords) -> list[RecordHead]:
     """The same of what was taken."""
     return [head for run in received.runs for head in heads_of(run)]
 
@@ -44,7 +48,7 @@ def heads(received: Received) -> list[RecordHead]:
 class ReceivedTests(SynchronousTestCase):
     """What is taken, and what is made of it."""
 
-    def check(self, data: bytes) -> Received:
+    def check(self, data: bytes) -> ReceivedRecords:
         """All is taken, and as it is."""
         received = whole_records(data, START, END)
         wanted = exact(data)

@@ -122,13 +122,13 @@ def message_receive(
     if not follow and wait is None:
         client = cluster.client
         ends = {queue: client.max_offset(queue) for queue in consumer.positions}
-    received = _Receiving(cluster, consumer, write, ends, count, group is not None)
+    received = _ReceiveRun(cluster, consumer, write, ends, count, group is not None)
     received.run(wait)
     if count is not None and received.written < count:
         raise NotThere(f"{received.written} of {count_of(count, 'message')} came.")
 
 
-class _Receiving:
+class _ReceiveRun:
     """One run of the verb.
 
     @ivar written: how many messages have been written.
