@@ -361,7 +361,7 @@ class BrokerService(LoggedService):
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
             for table in (self.broker.main, self.broker.vip)
         )
-        self.broker.running.subscribe(self._configure_ports)
+        self.broker.running.watch(self._configure_ports)
         if self.approvals is not None:
             self.approvals.port_counts = self.main.group.counts
         watch_timers(reactor, self.main.turns)

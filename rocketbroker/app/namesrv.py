@@ -119,7 +119,7 @@ class NameServerService(LoggedService):
             hub_of(reactor, settings.server),
         )
         running = self.nameserver.settings
-        running.subscribe(lambda _: self.server.configure(running.current.server))
+        running.watch(lambda _: self.server.configure(running.current.server))
         watch_timers(reactor, self.server.turns)
         self.metrics = MetricsPort(
             reactor,

@@ -157,12 +157,12 @@ class Broker:
             self._admin,
             self.group_roles,
         )
-        self.running.subscribe(self._configure)
+        self.running.watch(self._configure)
         self.main = ResponderTable()
         self.vip = ResponderTable()
         self._register()
         self._limit_waits(context.settings)
-        self.running.subscribe(self._limit_waits)
+        self.running.watch(self._limit_waits)
         self._servers: list[Server] = []
 
     def _register(self) -> None:

@@ -36,7 +36,7 @@ class RunningSettings:
         self._wall_ms = wall_ms
         self._told: list[Callable[[BrokerSettings], None]] = []
 
-    def subscribe(self, told: Callable[[BrokerSettings], None]) -> None:
+    def watch(self, told: Callable[[BrokerSettings], None]) -> None:
         """Call C{told} with the settings after each change."""
         self._told.append(told)
 

@@ -219,7 +219,7 @@ class Brokers:
             self._warn_of_rivals(new, result.rival)
         if connection not in self._watched:
             self._watched.add(connection)
-            connection.on_close(self._closed)
+            connection.watch_close(self._closed)
         if result.change is not None and options.notify_min_broker_id_changed:
             self._notify(result.change)
         body = b""

@@ -76,7 +76,7 @@ class NameServer:
         for part in (self.settings, self.keyvalues, self.brokers, self.lookups):
             part.register(self.responders)
         self.scan = PeriodicCall(clock, "scan for silent brokers", self.brokers.scan)
-        self.settings.subscribe(lambda options: self.scan.change(scan_seconds(options)))
+        self.settings.watch(lambda options: self.scan.change(scan_seconds(options)))
 
     def load(self) -> None:
         """Read the files. Blocking; before the reactor runs.

@@ -48,7 +48,7 @@ class RunningSettings:
         """The name server's."""
         return self.current.options
 
-    def subscribe(self, told: Callable[[NamesrvOptions], None]) -> None:
+    def watch(self, told: Callable[[NamesrvOptions], None]) -> None:
         """Call C{told} with the options after each change."""
         self._told.append(told)
 

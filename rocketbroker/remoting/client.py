@@ -86,7 +86,7 @@ class _Line(ClientFactory):
     def _made(self, connection: StreamConnection) -> None:
         self._connector = None
         self.connection = connection
-        connection.on_close(self._closed)
+        connection.watch_close(self._closed)
         requests, self._requests = self._requests, []
         for command, waiting in requests:
             if self._client.group.responses.is_open(waiting):

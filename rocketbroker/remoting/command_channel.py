@@ -225,7 +225,7 @@ class CommandChannel(ABC):
 
     # The end.
 
-    def on_close(self, callback: Callable[[IConnection], None]) -> None:
+    def watch_close(self, callback: Callable[[IConnection], None]) -> None:
         """Call C{callback} once, when it is closed; at once if it is already."""
         if self.closed:
             callback(self)

@@ -164,9 +164,9 @@ class Hub:
         self._told_at = -inf
         self._sweep_call: IDelayedCall | None = None
 
-    def at_turn_end(self, callback: Callable[[], None]) -> None:
+    def watch_turn_end(self, callback: Callable[[], None]) -> None:
         """Call C{callback} at the end of each turn, before the answers are written."""
-        self.turns.at_turn_end(callback)
+        self.turns.watch_turn_end(callback)
 
     def connection_count(self) -> int:
         """How many connections are open, of all ports."""

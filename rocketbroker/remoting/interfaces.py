@@ -73,7 +73,7 @@ class IConnection(Interface):
         """The address by which the other side reached this one; empty if there is none:
         it is closed, or another process has it."""
 
-    def on_close(callback: Callable[[IConnection], None]) -> None:
+    def watch_close(callback: Callable[[IConnection], None]) -> None:
         """Call C{callback} once, when it is closed; at once if it is already."""
 
     def close() -> None:
@@ -128,7 +128,7 @@ class IResponderTable(Interface):
 class ITurns(Interface):
     """The turns of the hub: all that one wake-up brought, answered together."""
 
-    def at_turn_end(callback: Callable[[], None]) -> None:
+    def watch_turn_end(callback: Callable[[], None]) -> None:
         """Call C{callback} at the end of each turn, before the answers are written."""
 
     def within(work: Callable[[], object]) -> None:

@@ -40,7 +40,7 @@ class Turns:
         self.longest: defaultdict[int | str, Longest] = defaultdict(Longest)
         self._callbacks: list[Callable[[], None]] = []
 
-    def at_turn_end(self, callback: Callable[[], None]) -> None:
+    def watch_turn_end(self, callback: Callable[[], None]) -> None:
         """Call C{callback} at the end of each turn, before the answers are written."""
         self._callbacks.append(callback)
 

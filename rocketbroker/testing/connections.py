@@ -82,8 +82,8 @@ class RecordedConnection:
         """See L{IConnection.local_host}."""
         return self._local
 
-    def on_close(self, callback: Callable[[IConnection], None]) -> None:
-        """See L{IConnection.on_close}."""
+    def watch_close(self, callback: Callable[[IConnection], None]) -> None:
+        """See L{IConnection.watch_close}."""
         if self.closed:
             callback(self)
         else:

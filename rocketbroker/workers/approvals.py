@@ -75,14 +75,14 @@ class Approvals:
         self._links: list[WorkerLink] = []
         self._asks: list[tuple[WorkerLink, Ask]] = []
         self._telling: IDelayedCall | None = None
-        turns.at_turn_end(self._turn_ended)
+        turns.watch_turn_end(self._turn_ended)
 
     def start(self) -> None:
         """The store is open: let them append from now on."""
         broker = self._broker
         broker.metadata.topics.watch_changes(self.changed)
         broker.metadata.mappings.watch(self.changed)
-        broker.running.subscribe(lambda _: self.changed())
+        broker.running.watch(lambda _: self.changed())
         self.changed()
         self.pulls.start()
 

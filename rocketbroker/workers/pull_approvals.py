@@ -92,7 +92,7 @@ class PullApprovals:
         """The store is open: let them answer from now on."""
         broker = self._broker
         broker.metadata.mappings.watch(self.changed)
-        broker.running.subscribe(lambda _: self.changed())
+        broker.running.watch(lambda _: self.changed())
         broker.metadata.offsets.watch(self)
         broker.pull.long_polling.watch(self)
         self.changed()

@@ -377,7 +377,7 @@ class OwnerRelay:
         client = RelayedClient(connection_id, connection)
         self._clients[connection_id] = client
         self._of[connection] = client
-        connection.on_close(self._closed)
+        connection.watch_close(self._closed)
 
     def _control(self, kind: int, connection_id: int) -> None:
         client = self._clients.get(connection_id)

@@ -144,7 +144,7 @@ class OwnSends:
         )
         relay.begin = self._begin
         relay.finish = self.flush
-        hub.at_turn_end(self._end_turn)
+        hub.watch_turn_end(self._end_turn)
 
     # What the owner says.
 

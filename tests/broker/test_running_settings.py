@@ -19,7 +19,7 @@ class RunningSettingsTests(SynchronousTestCase):
         now = [1000]
         running = RunningSettings(before, lambda: now[0])
         told: list[BrokerSettings] = []
-        running.subscribe(told.append)
+        running.watch(told.append)
         first = running.version
         now[0] = 2000
         running.change({"brokerPermission": "4"})
@@ -32,7 +32,7 @@ class RunningSettingsTests(SynchronousTestCase):
         """A change that is refused changes nothing, and nobody is told."""
         before = BrokerSettings.from_properties({"storePathRootDir": "/store"})
         running = RunningSettings(before, lambda: 1)
-        running.subscribe(lambda settings: self.fail("told"))
+        running.watch(lambda settings: self.fail("told"))
         texts = {"brokerPermission": "4", "listenPort": "1"}
         self.assertRaises(NoPermission, running.change, texts)
         self.assertIs(running.current, before)

@@ -50,7 +50,7 @@ class HubTests(SynchronousTestCase):
         self.wire = HubWire(table, limits)
         self.hub = self.wire.hub
         self.group = self.wire.group
-        self.hub.at_turn_end(self.answer_all)
+        self.hub.watch_turn_end(self.answer_all)
         self.readable = True
 
     def tearDown(self) -> None:
@@ -105,7 +105,7 @@ class HubTests(SynchronousTestCase):
             self.wire.connection.send(encode(Command(SEND, flag=RESPONSE)))
             sent.append(len(read(self.wire.peer)))
 
-        self.hub.at_turn_end(lambda: self.hub.within(work))
+        self.hub.watch_turn_end(lambda: self.hub.within(work))
         self.hub.turn()
         self.assertEqual(sent, [0])
         self.assertEqual(len(read(self.wire.peer)), 1)
@@ -253,7 +253,7 @@ class HubTests(SynchronousTestCase):
         def wrong() -> None:
             raise ValueError("wrong")
 
-        self.hub.at_turn_end(wrong)
+        self.hub.watch_turn_end(wrong)
         self.assertEqual(len(self.exchange(Command(SEND))), 1)
         self.assertTrue(self.flushLoggedErrors(ValueError))
 
@@ -374,7 +374,7 @@ class HubTests(SynchronousTestCase):
     def test_shut(self) -> None:
         """Shutting closes everybody; twice does no harm."""
         heard: list[IConnection] = []
-        self.wire.connection.on_close(heard.append)
+        self.wire.connection.watch_close(heard.append)
         self.wire.connection.send(b"lost")
         self.hub.connectionLost(None)
         self.hub.shut()

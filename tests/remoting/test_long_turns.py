@@ -229,7 +229,7 @@ class LongTurnTests(SynchronousTestCase):
         def append() -> None:
             self.clock.rightNow += 1
 
-        self.hub.at_turn_end(append)
+        self.hub.watch_turn_end(append)
         self.ask(self.peer(), 1, QUICK)
         self.hub.turn()
         self.assertEqual(self.longest(), {TURN_END: 1 + self.cost})

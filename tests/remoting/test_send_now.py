@@ -90,7 +90,7 @@ class SendNowTests(SynchronousTestCase):
         """The connection of a peer that is gone is closed at the end of the turn, and
         nobody is called before."""
         closed: list[object] = []
-        self.connection.on_close(closed.append)
+        self.connection.watch_close(closed.append)
         self.wire.peer.close()
 
         def work() -> None:

@@ -24,9 +24,9 @@ class TurnsTests(SynchronousTestCase):
         def wrong() -> None:
             raise ValueError("wrong")
 
-        turns.at_turn_end(lambda: called.append("first"))
-        turns.at_turn_end(wrong)
-        turns.at_turn_end(lambda: called.append("last"))
+        turns.watch_turn_end(lambda: called.append("first"))
+        turns.watch_turn_end(wrong)
+        turns.watch_turn_end(lambda: called.append("last"))
         turns.end()
         turns.end()
         self.assertEqual(called, ["first", "last"] * 2)
@@ -36,7 +36,7 @@ class TurnsTests(SynchronousTestCase):
         """Work of a timer is a turn that ends with it, even if it fails."""
         turns = Turns()
         called: list[str] = []
-        turns.at_turn_end(lambda: called.append("end"))
+        turns.watch_turn_end(lambda: called.append("end"))
         turns.within(lambda: called.append("work"))
         self.assertEqual(called, ["work", "end"])
         with self.assertRaises(ZeroDivisionError):

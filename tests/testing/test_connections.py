@@ -34,10 +34,10 @@ class RecordedConnectionTests(SynchronousTestCase):
     def test_close(self) -> None:
         """Who asked is told of the end once, and at once if it is over already."""
         closed: list[IConnection] = []
-        self.connection.on_close(closed.append)
+        self.connection.watch_close(closed.append)
         self.connection.close()
         self.connection.close()
-        self.connection.on_close(closed.append)
+        self.connection.watch_close(closed.append)
         self.assertEqual(closed, [self.connection, self.connection])
 
     def test_host(self) -> None:

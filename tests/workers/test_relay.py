@@ -251,7 +251,7 @@ class RelayTests(SynchronousTestCase):
         self.w.another()[0].close()
         self.w.relay.stream.close()
         closed: list[IConnection] = []
-        self.w.connection.on_close(closed.append)
+        self.w.connection.watch_close(closed.append)
         self.w.hub.turn()
         self.assertEqual(closed, [self.w.connection])
         self.assertEqual(self.w.group.connections, set())
@@ -269,7 +269,7 @@ class RelayTests(SynchronousTestCase):
         for _ in range(6):
             client, connection = self.w.another()
             client.close()
-            connection.on_close(take_time)
+            connection.watch_close(take_time)
         self.w.link.abort()
         self.assertEqual(len(closed), 2)
         self.w.step()

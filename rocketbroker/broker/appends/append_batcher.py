@@ -200,11 +200,11 @@ class AppendBatcher:
         #: For remarks.
         self._max_bytes = settings.store.max_message_size
 
-    def watch(self, appended: Callable[[], None]) -> None:
+    def watch_appended(self, appended: Callable[[], None]) -> None:
         """Call C{appended} after each append."""
         self._appended = appended
 
-    def before_flush(self, gather: Callable[[], None]) -> None:
+    def watch_before_append(self, gather: Callable[[], None]) -> None:
         """Call C{gather} before each append, to add what it has made of a turn."""
         self._gatherers.append(gather)
 

@@ -193,7 +193,7 @@ class GroupCommit:
             return 0
         return int(self._disk.bytes / self._bytes_per_second * 1000)
 
-    def on_flush(self, observer: Callable[[], None]) -> None:
+    def watch_flush(self, observer: Callable[[], None]) -> None:
         """Call C{observer} after each flush that succeeded."""
         self._observers.append(observer)
 

@@ -47,8 +47,8 @@ class AppendsRoom(Room):
             settings,
             clock.seconds,
         )
-        turns.at_turn_end(self.batcher.flush)
-        turns.at_turn_end(server.push)
+        turns.watch_turn_end(self.batcher.flush)
+        turns.watch_turn_end(server.push)
         self.own = OwnAppends(store, group_commit)
         self.lmqs = Lmq(store, settings.store.enable_lmq)
 

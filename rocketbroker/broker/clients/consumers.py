@@ -252,7 +252,7 @@ class ConsumerRegistry:
         groups = self._groups_of.get(connection)
         if groups is None:
             self._groups_of[connection] = (group.name,)
-            connection.on_close(self._closed)
+            connection.watch_close(self._closed)
         elif group.name not in groups:
             self._groups_of[connection] = (*groups, group.name)
         self._log.joined("consumer", group.name, joined, len(group.members))

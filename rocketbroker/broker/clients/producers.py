@@ -72,7 +72,7 @@ class ProducerRegistry:
         groups = self._groups_of.get(connection)
         if groups is None:
             self._groups_of[connection] = (group,)
-            connection.on_close(self._closed)
+            connection.watch_close(self._closed)
         elif group not in groups:
             self._groups_of[connection] = (*groups, group)
 

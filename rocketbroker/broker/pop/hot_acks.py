@@ -129,7 +129,7 @@ class HotAcks:
         self._batcher = batcher
         self._take(options)
         self._together: dict[_Key, _AckGroup] = {}
-        batcher.before_flush(self._gather)
+        batcher.watch_before_append(self._gather)
 
     def configure(self, settings: BrokerSettings) -> None:
         """Obey these settings from now on."""

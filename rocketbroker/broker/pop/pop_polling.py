@@ -185,7 +185,7 @@ class PopLongPolling:
         self.held += 1
         if connection not in self._connections:
             self._connections[connection] = mine
-            connection.on_close(self._closed)
+            connection.watch_close(self._closed)
             if connection.closed:
                 self.held -= 1
                 held.waits = False

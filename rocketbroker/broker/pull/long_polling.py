@@ -210,7 +210,7 @@ class LongPolling:
             return False
         if mine is None:
             mine = self._connections[connection] = {}
-            connection.on_close(self._closed)
+            connection.watch_close(self._closed)
             if connection.closed:
                 return True
         mine[held] = None

@@ -32,7 +32,7 @@ class StorageRoom(Room):
         scheduler = self.scheduler = StoreScheduler(
             context, appends.group_commit, replicas.server.appended
         )
-        appends.batcher.watch(scheduler.dispatch_later)
+        appends.batcher.watch_appended(scheduler.dispatch_later)
         appends.own.watch(scheduler.appended, scheduler.dispatch)
         replicas.link.watch(scheduler.received)
         self.cleanup = Cleanup(clock, store, context.in_thread, services)

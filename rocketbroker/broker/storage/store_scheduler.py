@@ -137,7 +137,7 @@ class StoreScheduler:
         self._services: Services = context.services
         self._group_commit = group_commit
         self._replicate = replicate
-        group_commit.on_flush(self.appended)
+        group_commit.watch_flush(self.appended)
 
     def watch(self, wake: Callable[[Arrival], None]) -> None:
         """Call C{wake} with each arrival in a queue."""

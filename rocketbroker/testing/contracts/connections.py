@@ -248,7 +248,7 @@ class ConnectionContract(Contract):
                 order.append(len(self.seen))
                 self.connection.send(encode(Command(0, opaque=77, flag=RESPONSE)))
 
-        self.group.turns.at_turn_end(end)
+        self.group.turns.watch_turn_end(end)
         answers = self.exchange(Command(ECHO, opaque=1), Command(ECHO, opaque=2))
         self.assertEqual(order, [2])
         self.assertEqual([a.opaque for a in answers], [1, 2, 77])
@@ -336,11 +336,11 @@ class ConnectionContract(Contract):
     def test_onClose(self) -> None:
         """Callbacks hear of the end once; one that comes late, at once."""
         heard: list[IConnection] = []
-        self.connection.on_close(heard.append)
+        self.connection.watch_close(heard.append)
         self.w.hang_up()
         self.connection.close()
         self.assertEqual(heard, [self.connection])
-        self.connection.on_close(heard.append)
+        self.connection.watch_close(heard.append)
         self.assertEqual(heard, [self.connection] * 2)
 
     def test_onCloseFails(self) -> None:
@@ -350,8 +350,8 @@ class ConnectionContract(Contract):
         def wrong(connection: IConnection) -> None:
             raise ValueError("wrong")
 
-        self.connection.on_close(wrong)
-        self.connection.on_close(heard.append)
+        self.connection.watch_close(wrong)
+        self.connection.watch_close(heard.append)
         self.w.hang_up()
         self.assertEqual(heard, [self.connection])
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)

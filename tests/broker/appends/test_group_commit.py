@@ -170,7 +170,9 @@ class DurabilityTests(SynchronousTestCase):
     def test_observers(self) -> None:
         """Who asked is told after each flush that succeeded."""
         answered: list[int] = []
-        self.group_commit.on_flush(lambda: answered.append(self.group_commit.flushes))
+        self.group_commit.watch_flush(
+            lambda: answered.append(self.group_commit.flushes)
+        )
         self.group_commit.flush()
         self.group_commit.flush()
         self.assertEqual(answered, [])

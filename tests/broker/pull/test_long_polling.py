@@ -178,7 +178,7 @@ class HoldingTests(SynchronousTestCase):
     def test_turn(self) -> None:
         """All whose time is over are answered in one turn."""
         ended: list[int] = []
-        self.turns.at_turn_end(lambda: ended.append(len(self.woken)))
+        self.turns.watch_turn_end(lambda: ended.append(len(self.woken)))
         for name in ("a", "b"):
             self.long_polling.hold(self.held(name, seconds=3.0))
         self.clock.advance(3.0)

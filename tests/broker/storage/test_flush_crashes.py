@@ -144,7 +144,7 @@ class Machine:
             settings_of(options),
             self.clock.seconds,
         )
-        self.batcher.watch(self.scheduler.appended)
+        self.batcher.watch_appended(self.scheduler.appended)
         self.scheduler.start()
 
     def work(self) -> None:

@@ -118,7 +118,7 @@ class DispatchTests(SchedulerCase):
     def test_turn(self) -> None:
         """A dispatch is a turn, at whose end the woken are answered all at once."""
         ended: list[int] = []
-        self.turns.at_turn_end(lambda: ended.append(len(self.arrived)))
+        self.turns.watch_turn_end(lambda: ended.append(len(self.arrived)))
         self.append()
         self.rig.clock.advance(DISPATCH_SECONDS)
         self.assertEqual(ended, [1])
