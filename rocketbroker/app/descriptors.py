@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_descriptors -*-
-"""How many files and connections this process may have open.
+"""The limit of open files of this process: how many files and connections it allows.
 
 Systems start a process with a soft limit of often 1,024, for the sake of old programs,
 and let it raise that up to the hard limit. A server wants the hard one.

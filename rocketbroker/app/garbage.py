@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_garbage -*-
-"""When Python looks for garbage: reference cycles that nothing else frees.
+"""The garbage collector's schedule: at which times Python frees reference cycles.
 
 A full collection looks at every container in the process. With the modules alone that
 is 45,000 objects and 20 ms in which nobody is answered; with ten thousand topics it is

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_logs -*-
-"""Where a server's log goes: a file that rotates and can be reopened, or a stream.
+"""The target of a server's log: a file that rotates and can be reopened, or a stream.
 
 Text is Twisted's own format. JSON is one object a line, for log collectors::
 

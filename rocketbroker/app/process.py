@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_process -*-
-"""What the process of every server is set up with."""
+"""The set-up of a process that every server needs."""
 
 from __future__ import annotations
 

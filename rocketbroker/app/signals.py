@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_signals -*-
-"""How servers react to signals.
+"""The signal handlers of servers.
 
 SIGINT and SIGTERM stop the reactor, as Twisted does; a second one changes nothing.
 SIGHUP opens the log file again, so that C{logrotate} can move it away. A server without

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_systemd -*-
-"""What a server tells systemd: that it is ready, that it stops, and that it lives.
+"""Notices to systemd: the server is ready, stops, or lives.
 
 A unit with C{Type=notify} has a socket for that, named by C{NOTIFY_SOCKET}; see
 sd_notify(3). Units that depend on it wait until it is ready. With C{WatchdogSec=} the

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.arrow.test_message_identity -*-
-"""What tells a message from another one at the same offset.
+"""The identity of a message: fields that differ between two messages at one offset.
 
 Topics have no id: one that was deleted and created again looks like the old one. So
 whoever remembers an offset remembers, too, when a message beside it was stored and what

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.test_services -*-
-"""What a broker may be to the others of its name, and what it begins as.
+"""The roles of a broker within its group, and the role that it begins with.
 
 What becomes of delayed messages, timers and POP in each role::
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.test_wait_limits -*-
-"""How long the requests of each family may wait to be begun.
+"""Limits of the time that the requests of each family may wait to be begun.
 
 A family is what RocketMQ gives a thread pool of its own, and the limits are those of
 the pools' queues (C{docs/facts/broker.md} 6.2, 7.1). Replies, queries of messages, and

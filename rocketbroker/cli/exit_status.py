@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.test_exit_status -*-
-"""How a verb ends: exit statuses, and errors as one sentence with what to do next."""
+"""Exit statuses of verbs, and errors as one sentence with what to do next."""
 
 from __future__ import annotations
 

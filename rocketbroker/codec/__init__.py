@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.codec -*-
-"""What most of a broker's time goes into, written to be compiled: one extension.
+"""The codec: the code that most of a broker's time goes into, compiled to one
+extension.
 
 It works in large bites on bytes and native integers. mypyc makes machine code of it
 (C{scripts/wheel.py}). The same files run in the interpreter, where the broker's

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.codec.test_build -*-
-"""Which form of the codec runs.
+"""The form of the codec that runs: compiled or Python.
 
 Python's import prefers a compiled module to the source beside it.
 """

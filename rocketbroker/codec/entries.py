@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.codec.test_entries -*-
-"""Where the records of a queue's entries stand in the log: compiled.
+"""Positions in the log of the records of a queue's entries: compiled.
 
 L{rocketbroker.records.entries} has the layout of an entry.
 """

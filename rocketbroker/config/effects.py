@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.config.test_effects -*-
-"""Which settings have an effect, and which of a file's have none."""
+"""The effects of settings: which keys have one, and which keys of a file have none."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.config.test_keyed -*-
-"""How a .properties file becomes a frozen object with typed attributes.
+"""The reader that makes a frozen object with typed attributes of a .properties file.
 
 Each attribute of an options class is one key of RocketMQ's: C{listen_port} is
 C{listenPort}. A key that this rule does not produce (C{brokerIP1}) stands in the

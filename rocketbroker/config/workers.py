@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.config.test_workers -*-
-"""How many workers a broker has."""
+"""The number of workers of a broker."""
 
 from __future__ import annotations
 

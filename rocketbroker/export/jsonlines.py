@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.test_jsonlines -*-
-"""How an export goes, as lines of JSON: for schedulers and other programs.
+"""Progress of an export as lines of JSON, for schedulers and other programs.
 
 Each line has C{kind}, what happened (C{exporting}, C{progress}, C{exported}, C{lost},
 C{data_loss}, C{waiting}, ...), and C{time}, ms since 1970; the rest says more.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.test_lags -*-
-"""How far an export is behind its source, queue by queue."""
+"""The lag of an export behind its source, queue by queue."""
 
 from __future__ import annotations
 

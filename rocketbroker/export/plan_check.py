@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.test_plan_check -*-
-"""What plans and exports are bound to: clusters, brokers, and messages.
+"""The binding of plans and exports to clusters, brokers and messages, and its check.
 
 The same command with another name server, another store, or after a topic was deleted
 and made again, must not carry out a plan with other messages, nor go on with an export

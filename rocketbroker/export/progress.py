@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.test_progress -*-
-"""How far an export is: a bar on a terminal, C{key=value} lines elsewhere."""
+"""Progress of an export: a bar on a terminal, C{key=value} lines elsewhere."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.test_sizes -*-
-"""How many bytes the messages of a range have, without reading them all.
+"""Estimates of the bytes of a range's messages, without reading all of them.
 
 Messages are looked at in places all over the ranges of a plan; between two places they
 are taken to be as large as at the first. A store's queue entries would say it exactly,

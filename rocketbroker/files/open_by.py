@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.files.test_open_by -*-
-"""Which processes use files, as the Linux kernel tells.
+"""Processes that have files open, from the tables of the Linux kernel.
 
 A lock says only who has asked for it. A broker locks the C{lock} in the root of its
 store, and its log may lie anywhere; but whoever can change a file has it open. In

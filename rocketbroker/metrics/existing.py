@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_existing -*-
-"""Which topics and groups have samples of their own.
+"""The topics and groups that have samples of their own.
 
 Those that are there, and for an hour those that were deleted. Counters of what is gone
 longer stay where they are, as they count for totals, and are not shown.

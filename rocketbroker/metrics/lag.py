@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.metrics.test_lag -*-
-"""How far consumer groups are behind: C{docs/facts/security-metrics.md 5.3}.
+"""The lag of consumer groups: C{docs/facts/security-metrics.md 5.3}.
 
 RocketMQ shows groups that are online. Here a group without members that has committed
 offsets keeps its lag: what nobody consumes is what an operator has to know of. It has

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.records -*-
-"""What a message is, in memory and as bytes.
+"""Messages and their records, in memory and as bytes.
 
 Pure: bytes and values in, bytes and values out; time and chance are arguments.
 

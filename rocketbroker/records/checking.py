@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.records.test_checking -*-
-"""Whether RocketMQ's recovery accepts the properties of a record.
+"""The check of a record's properties that RocketMQ's recovery makes.
 
 A record whose properties are not numbers where dispatch reads numbers ends the log
 there: C{docs/facts/store.md} 15.6.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.records.test_receipt_handle -*-
-"""What a consumer is told of popped messages, as text, and gives back.
+"""The receipt handle: text that a consumer gets with a popped message and gives back.
 
 A receipt handle names one message and the check point that it belongs to. It is the
 property POP_CK, and C{extraInfo} of acknowledgements; its parts are separated by

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_table -*-
-"""Which responder answers which request code, and how its answers went.
+"""The responder table: the responder of each request code, with counts of its answers.
 
 A port has one table (the main and the VIP port of a broker have two). Hot responders
 are found by the first twelve bytes of a JSON header, because every known client but a

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.replication.test_stop_watch -*-
-"""How long a peer has been silent, as far as this process could have heard it.
+"""A stop watch for the silence of a peer, as far as this process could have heard it.
 
 A process that was stopped, or a machine that was suspended, finds all peers silent when
 it goes on, though what they have sent waits in its sockets. So time between two looks

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.replication.test_transfer_rate -*-
-"""How many bytes went over a connection, second by second."""
+"""The transfer rate of a connection, second by second."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.routing.test_static_plan -*-
-"""Where the queues of a static topic are to be: plans of an operator's tool.
+"""Plans of a static topic's queues, as an operator's tool makes them.
 
 A plan is what each broker is to be told: the topic with its physical queues, and the
 mapping. More logical queues go to the brokers with the fewest. A move takes as few as

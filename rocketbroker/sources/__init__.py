@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.sources -*-
-"""Which messages, from where: offset ranges over a broker or a store's directory.
+"""Sources of messages: offset ranges over a broker or a store's directory.
 
 The modules:
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.sources.test_options -*-
-"""What the values of a read's options mean, and reading them from text.
+"""The values of a read's options, and their reading from text.
 
 Each reader raises C{ValueError} with the rest of a sentence that begins with the
 option's name and its value.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.arrow.test_reading -*-
-"""Where messages come from, whether over the network or out of a store's files.
+"""The source interface: messages over the network, or out of a store's files.
 
 Two things provide L{Origin}: L{rocketbroker.sources.network.NetworkOrigin} and
 L{rocketbroker.sources.offline.StoreOrigin}. A job's driver asks one for queues and

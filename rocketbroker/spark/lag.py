@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.spark.test_lag -*-
-"""How far a stream is behind: for Prometheus, and for listeners of Spark.
+"""The lag of a stream: for Prometheus, and for listeners of Spark.
 
 Lag is what a queue has beyond the offset up to which the stream has read: in messages,
 and in seconds since the first of them was stored. Option C{metricsPort} lets the

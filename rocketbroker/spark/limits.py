@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.spark.test_limits -*-
-"""How much a micro-batch takes of what waits in each queue; pure.
+"""Limits of a micro-batch: its share of the messages that wait in each queue; pure.
 
 A limit is shared by what waits, so that long queues do not fall behind short ones; but
 each queue in which something waits gives at least one message, or a short one beside

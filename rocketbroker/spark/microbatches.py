@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.spark.test_microbatches -*-
-"""Where a stream's micro-batches end, and what is in them; without Spark.
+"""Micro-batches of a stream, their ends and their content; without Spark.
 
 Whatever a micro-batch has follows from the offsets at its two ends, which Spark keeps
 in its checkpoint: a micro-batch that is run again, by another process or on another

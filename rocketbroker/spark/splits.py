@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.spark.test_source -*-
-"""What a task reads, in a batch as in a stream."""
+"""Splits: the ranges that a task reads, in a batch as in a stream."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store -*-
-"""What a read of the store is given and gives: its filter and its result.
+"""The filter and the result of a read of the store.
 
 Here and not with L{rocketbroker.store.interfaces}, since this is compiled.
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.store.test_pops -*-
-"""What POP has out in a store's directory: check points that are open.
+"""The open check points of POP in a store's directory.
 
 They are messages of the revive topic, behind those that are worked off, and of the
 timer topic, as long as they wait there. A check point is open until all its messages

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.files.test_memory -*-
-"""What of a file in memory cannot be read, as on a bad disk."""
+"""Ranges of a file in memory that cannot be read, as on a bad disk."""
 
 from __future__ import annotations
 

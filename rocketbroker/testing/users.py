@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.files.test_open_by -*-
-"""Who uses files, as a test says."""
+"""Users of files, as a test names them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.workers.test_worker_sends -*-
-"""What workers may append themselves, as the owner decides it.
+"""Approvals of sends: the owner's decision on what workers may append themselves.
 
 They may append a send that would go the hot way here, and only while all sends do that
 the same way: L{Approvals.may_append}. Whatever changes of what they were told changes

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.workers.test_worker -*-
-"""What an owner and a worker say of themselves: the payloads of START and LOAD."""
+"""The payloads of START and LOAD, by which an owner and a worker describe
+themselves."""
 
 from __future__ import annotations
 

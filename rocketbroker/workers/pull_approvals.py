@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.workers.test_worker_pulls -*-
-"""Which pulls workers may answer themselves, as the owner decides it.
+"""Approvals of pulls: the owner's decision on which pulls workers may answer
+themselves.
 
 They may answer a pull that would go the hot way here and find something in memory. What
 such a pull rests on changes with topics, groups, subscriptions, settings and resets of

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.acting.test_acting_master -*-
-"""Which broker of a group does the absent master's work: the one whose id is the least.
+"""The choice of the acting master: the broker with the least id does the work of an
+absent master.
 
 An acting master serves no sends: it delivers what is due, and gives open transactions
 to another group, so that nothing waits for the master's return. Its log stays a copy of

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.acting.test_pre_online -*-
-"""What a broker does before name servers hear of it, where a slave may act as master.
+"""Synchronisation before a broker goes online, in groups where a slave may act as
+master.
 
 With enableSlaveActingMaster and totalReplicas above 1 a broker starts I{isolated}: it
 listens, but it is not registered, sends no heartbeats, and does no work of a master.

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.acting.test_reverse_sync -*-
-"""What a master that comes back takes over from a slave: the progress made meanwhile.
+"""Reverse synchronisation: a master that comes back takes over the progress that a
+slave made meanwhile.
 
 While a master is gone, consumers commit their offsets at the slave that acts for it,
 and that slave delivers what is due. So before clients find the master again it asks

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.appends -*-
-"""What is appended to the log, and when it is answered.
+"""Appends to the log: batching, group commit, and the answers of sends.
 
 The modules:
 

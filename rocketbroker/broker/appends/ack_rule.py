@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.appends.test_ack_rule -*-
-"""How many copies there have to be before a send is answered.
+"""The acknowledgement rule: the number of copies that a send needs before its answer.
 
 It is decided before the append, once for all sends of a turn. Only a SYNC_MASTER asks;
 it is one of the copies itself, so that inSyncReplicas=1, the default, waits for nobody.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.metadata.test_creation_limit -*-
-"""How many topics, or groups, clients may create by using them.
+"""Limits of topics and groups that clients create by using them.
 
 All topics go to name servers in one frame of 16 MiB, 430 bytes for the longest name,
 and each group may have two topics of its own. Without a limit a client that invents

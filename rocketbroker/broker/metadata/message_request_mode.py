@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.metadata.test_message_request_mode -*-
-"""How each group gets the messages of a topic: by pull or by pop.
+"""The request mode of each group and topic: pull or pop.
 
 A group for which no mode was set has the one of defaultMessageRequestMode; retry
 topics are always pulled.

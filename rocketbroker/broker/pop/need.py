@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.pop.test_need -*-
-"""When a broker needs POP: its request codes, and what a store has of it.
+"""The broker's need of POP: the request codes of POP, and its files in a store.
 
 A master whose clients do not pop has nothing to revive, nothing in flight, and nobody
 who waits. Its room of POP is made by the first request, or by the first message for its

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.pop.test_order_info -*-
-"""What groups that consume in order have been given, and what of it is consumed.
+"""Order info: the messages that each group in order has been given, and which of them
+it has consumed.
 
 A group that consumes in order gets no further message of a queue before those that it
 was given are acknowledged, or their time is over; then it is given the same again. So

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.pop.test_pop -*-
-"""What a pop takes of a queue: a check point, or a record of what is out in order.
+"""Collection of a pop's messages from a queue: a check point, or a record of messages
+out in order.
 
 A check point says what the group was given, and until when; in order the group's offset
 stays before the messages instead (L{order_info}). Messages of a retry topic become

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.pop.test_pop -*-
-"""What the parts of POP know together of the messages that were popped."""
+"""The state that the parts of POP share: the messages that were popped."""
 
 from __future__ import annotations
 

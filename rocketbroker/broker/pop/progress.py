@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.pop.test_pop -*-
-"""How far each group has popped in each queue, and what it has not acknowledged yet.
+"""The pop progress of each group in each queue, with the check points that are open.
 
 A group's committed offset never passes a message whose check point is not in the log,
 and on the disk as far as the log is flushed: after a crash it begins there, and what

@@ -1,6 +1,6 @@
 # -*- test-case-name: tests.broker.registration.test_known_hosts -*-
-"""Whose connections come from which host: addresses in settings and tables, compared
-with the peers of connections.
+"""Known hosts: addresses of settings and tables, compared with the peers of
+connections.
 
 A peer shows the address of one interface, and a port that says nothing. So only hosts
 are compared:

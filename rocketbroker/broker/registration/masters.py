@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.registration.test_masters -*-
-"""Where a slave's master is, as name servers say it in answer to registrations.
+"""The address of a slave's master, from the name servers' answers to registrations.
 
 The first of them that knows one is believed, so that a name server that has just
 started, and has not heard of the master yet, takes it from nobody. Where a slave may

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.registration.test_membership -*-
-"""Who belongs to this broker's name: whose copies count, and who is the master.
+"""The members of this broker's name: the copies that count, and the master.
 
 Neither the port of replication nor request 906 asks for a password. What is known of
 the others of this name is what name servers say:

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.registration.test_name_servers -*-
-"""Where a broker's name servers are: the settings, DNS, or an address server says it.
+"""The addresses of a broker's name servers, from the settings, DNS or an address
+server.
 
   - C{namesrvAddr} lists them. Names in it are resolved anew at each connection.
   - With C{fetchNameSrvAddrByDnsLookup} each address of each name is a name server.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.replicas.test_slave_progress -*-
-"""How far a slave is behind its master, for who watches it or wants to promote it.
+"""The progress of a slave behind its master, for operators who watch or promote it.
 
 Replication does not tell a slave where its master's log ends: what comes, comes. So the
 slave asks its master for its figures (28, which masters of all versions answer), and

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.stats.test_stats_items -*-
-"""What counters counted in the last minute, hour and day, by key.
+"""Sums of statistics counters over the last minute, hour and day, by key.
 
 The counters are looked at every ten seconds, so a message costs nothing. A look is a
 sample of the minute; every sixtieth is one of the hour too, and every 360th one of the

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.stats.test_watermarks -*-
-"""What waits, for the log: requests for the disk, and messages for the dispatch.
+"""The watermark log: counts of requests that wait for the disk, and of messages that
+wait for the dispatch.
 
 RocketMQ writes nine lines each second to a log of their own, whether anything waits or
 not. Here an operator reads one log, so a line stands for trouble: requests of which the

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.timer.test_timer_service -*-
-"""Where due messages go: into this broker's store, or to another group.
+"""The sink of due messages: this broker's store, or another group.
 
 An outlet takes some messages, in order, and says of each whether it is over: stored, or
 of a kind that will never be. What is not over is brought again. (RocketMQ drops a

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.timer.test_recount -*-
-"""What waits, counted anew each night (timerEnableCheckMetrics).
+"""The nightly recount of waiting timer messages (timerEnableCheckMetrics).
 
 Counts by topic are kept as messages come and go; a broker that was killed, and a marker
 that rolls in RocketMQ, leave them wrong. So between five and six o'clock the wheel is

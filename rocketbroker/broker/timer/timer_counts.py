@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.timer.test_timer_service -*-
-"""How many messages wait for a time, by topic, and C{timermetrics}.
+"""Counts of the messages that wait for a time, by topic, and the file C{timermetrics}.
 
 The file is RocketMQ's, read and written: topic to count and time stamp
 (C{docs/facts/transaction-timer-pop.md} B3; C{docs/facts/security-metrics.md} 5.4).

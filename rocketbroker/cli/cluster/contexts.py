@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.cli.cluster.test_contexts -*-
-"""Which name servers: a flag, a variable, or a context, which is a name for them.
+"""Contexts: names for addresses of name servers, which a flag or a variable may also
+give.
 
 Contexts are kept in C{contexts.json} below C{$XDG_CONFIG_HOME/rocketbroker}, or
 C{~/.config/rocketbroker}::

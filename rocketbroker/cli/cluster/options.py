@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.cluster.test_options -*-
-"""What all verbs share: options, output, watching, confirmation, errors.
+"""Options common to all verbs, with their output, watching, confirmation and errors.
 
 A verb that shows something is a function of a cluster and of rows to fill::
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.store.test_pops -*-
-"""What POP has out in a store's directory, for C{rocketbroker store}.
+"""The open check points of POP in a store's directory, for C{rocketbroker store}.
 
 The files of C{config} are in RocketMQ's dialect of JSON, which the tools of a directory
 do not know.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.export.report.test_figures -*-
-"""What a report shows, counted from a ledger; bounded, however long the ledger is.
+"""The figures of a report, counted from a ledger; bounded, however long the ledger is.
 
 A ledger of years has thousands of commits, hours and queues. People see no more than a
 hundred bars, so hours and commits are put together until there are no more, and of long

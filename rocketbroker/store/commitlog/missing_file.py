@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.commitlog.test_segments -*-
-"""What stands in for the file of a segment that is missing."""
+"""A stand-in for the file of a segment that is missing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.store.sharing.test_joined_store -*-
-"""What an append of another process than the owner has reserved.
+"""The append journal: the space that an append of another process than the owner has
+reserved.
 
 The journal is in the file of the append lock, in words::
 

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.testing.simulation -*-
-"""What a broker has to answer, whatever its clients do at the same time.
+"""A simulation of clients: answers that a broker has to give, whatever its clients do
+at the same time.
 
 A run is a sequence of events: an operation begins, an operation ends with an answer.
 Who carries operations out is not known here: real processes

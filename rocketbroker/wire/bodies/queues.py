@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.wire.bodies.test_queues -*-
-"""Which queue: the value that is also a key in JSON objects; and bodies of queues."""
+"""Message queues as values, which are also keys in JSON objects; and bodies of
+queues."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.wire.bodies.test_replicas -*-
-"""How replication is: the answer of 907.
+"""The state of replication: the answer of 907.
 
 Shapes: C{docs/facts/admin.md} 3; what the figures mean: C{docs/facts/ha.md} 6.
 """

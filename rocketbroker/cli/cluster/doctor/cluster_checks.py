@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.cluster.doctor.test_doctor -*-
-"""What C{rocketbroker doctor} looks for in a cluster."""
+"""The cluster checks of C{rocketbroker doctor}."""
 
 from __future__ import annotations
 

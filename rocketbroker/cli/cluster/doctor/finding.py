@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.cluster.doctor.test_doctor -*-
-"""What C{rocketbroker doctor} finds."""
+"""The findings of C{rocketbroker doctor}."""
 
 from __future__ import annotations
 

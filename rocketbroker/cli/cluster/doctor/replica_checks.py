@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.cluster.doctor.test_replica_checks -*-
-"""What C{rocketbroker doctor} looks for in masters and slaves."""
+"""The checks of masters and slaves of C{rocketbroker doctor}."""
 
 from __future__ import annotations
 

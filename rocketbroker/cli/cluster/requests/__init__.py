@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.cluster.verbs -*-
-"""What verbs ask name servers and brokers, a module for each noun.
+"""Requests of verbs to name servers and brokers, a module for each noun.
 
 Functions of a L{Cluster<rocketbroker.cli.cluster.cluster>}; each is one request, or
 says which. Their results are values of L{rocketbroker.wire.bodies}.
