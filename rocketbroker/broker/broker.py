@@ -81,7 +81,7 @@ class Server(Protocol):
 
 @final
 class Broker:
-    """A broker.
+    """A broker: its rooms in order, and their start and stop.
 
     The rooms stand in the order in which they are made, each from those before it. They
     start in this order, too, and the last one tells the name servers.

@@ -34,7 +34,7 @@ class Room:
     """What a broker asks of each of its rooms; here nothing of it does anything."""
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
 
     def register_pulls(self, table: IResponderTable) -> None:
         """Answer what only the main port answers."""
@@ -143,7 +143,7 @@ class LateRoom(Room, Generic[RoomT]):
         return self.responder(code)(connection, request)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self._tables.append(table)
         for code in self.codes:
             table.register(code, partial(self._respond, code))

@@ -170,7 +170,7 @@ class Services:
             call.stop()
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_SERVICES, self.respond)
 
     def respond(self, connection: IConnection, request: Command) -> Command:

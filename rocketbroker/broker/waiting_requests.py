@@ -57,7 +57,7 @@ class _Refused(Exception):
 
 @final
 class _Wait:
-    """One request.
+    """A request that waits to be begun.
 
     @ivar since: when it came.
     @ivar stage: what it waits for.

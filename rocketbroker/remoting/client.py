@@ -116,7 +116,7 @@ class _Line(ClientFactory):
 
 @final
 class RemotingClient:
-    """Sends requests to servers.
+    """The client that sends requests to servers.
 
     @ivar group: its connections, with their limits and counters.
     @ivar oneways_dropped: requests without an answer that were not sent.

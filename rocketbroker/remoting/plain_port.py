@@ -268,7 +268,7 @@ class FewConnections(WrappingFactory):
 
 @final
 class PlainPort:
-    """A port that listens.
+    """A listening port whose connections Twisted serves.
 
     @ivar connections: its connections.
     @ivar counts: how many were refused.

@@ -35,7 +35,7 @@ class TooManyRequests(RocketbrokerError):
 
 @final
 class WaitingRequest:
-    """One request that waits.
+    """A request that waits for its response.
 
     @ivar peer: the one that it is counted for.
     @ivar connection: the connection it was sent over; C{None} while there is none.

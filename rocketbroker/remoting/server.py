@@ -66,7 +66,7 @@ class _AcceptFactory(ServerFactory):
 
 @final
 class RemotingServer:
-    """A port.
+    """A listening port and the connections that it accepted.
 
     @ivar group: its connections, with their limits and counters.
     @ivar turns: where to register for the end of turns.

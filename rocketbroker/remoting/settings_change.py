@@ -50,7 +50,7 @@ def nobody(seconds: float) -> Deferred[None]:
 
 @final
 class SettingsChange:
-    """Answers such a request."""
+    """The responder of a request that changes settings."""
 
     _log = Logger()
 

@@ -191,7 +191,7 @@ class ICleaner(Interface):
 
 
 class IStore(Interface):
-    """A message store.
+    """A message store, as services use it.
 
     All positions are physical offsets: byte positions in the endless commit log.
     """

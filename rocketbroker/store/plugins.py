@@ -71,7 +71,7 @@ class IRecordFollower(Interface):
 
 
 class IFollowerPlugin(Interface):
-    """Makes a follower."""
+    """A plug-in that makes a follower of records."""
 
     name: str = Attribute("Its name in the setting dispatchFollowers.")
 

@@ -115,7 +115,7 @@ ACK_BYTES: Final = WINDOW_BYTES // 4
 
 
 class LinkFrame(NamedTuple):
-    """One frame.
+    """A frame of the link between owner and worker.
 
     @ivar kind: one of L{Kind}.
     @ivar connection: the connection's id; 0 for the worker itself.
@@ -139,7 +139,7 @@ def link_frame(kind: int, connection: int = 0, payload: bytes = b"") -> bytes:
 
 @final
 class LinkDecoder:
-    """Bytes to frames.
+    """The decoder of link frames: bytes in, frames out.
 
     The bytes of a frame that is not whole lie in one bytearray and are copied once when
     it is.

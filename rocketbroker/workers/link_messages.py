@@ -90,7 +90,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
 
 @final
 class QueueAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """The answer.
+    """The owner's answer about a queue.
 
     @ivar version: as long as this is the version.
     @ivar slot: the first word of the queue; -1: it may not.

@@ -63,7 +63,7 @@ _NOTHING: Final = PullAllowance(0, {}, {}, 0)
 
 @final
 class PullApprovals:
-    """Lets workers answer pulls."""
+    """The pulls that workers may answer, as the owner allows them."""
 
     def __init__(
         self,

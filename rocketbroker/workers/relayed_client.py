@@ -109,7 +109,7 @@ BROKEN: Final = 4
 
 @final
 class RelayedClient:
-    """A client's connection.
+    """A client's connection in a worker, whose requests go to the owner.
 
     @ivar id: its number on the link.
     @ivar connection: in the worker's hub.

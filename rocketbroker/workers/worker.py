@@ -55,7 +55,7 @@ class Usage(Protocol):
 
 @final
 class Worker:
-    """One worker.
+    """A worker: its hub, its link to the owner, and the requests that it serves.
 
     @ivar hub: has the connections.
     @ivar table: the responders of the worker itself; all other requests are relayed.

@@ -122,7 +122,7 @@ class OwnRoute:
 
 @final
 class OwnPulls:
-    """Answers pulls.
+    """The responder of pulls that a worker answers itself.
 
     @ivar version: of what the owner has allowed; 0: nothing.
     @ivar answered: how many pulls were answered.

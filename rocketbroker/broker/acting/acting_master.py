@@ -44,7 +44,7 @@ class Work(Protocol):
 
 
 class Follower(Protocol):
-    """Whom a slave follows."""
+    """The part of a slave that is told which master to follow."""
 
     def follow(self, master: str | None, ha_address: str | None) -> None:
         """The master is there, and sends its log from there; None: there is none."""

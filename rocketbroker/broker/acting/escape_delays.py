@@ -53,7 +53,7 @@ Put = Callable[[ForwardedMessage], Awaitable[bool]]
 
 @final
 class EscapeDelays:
-    """The service.
+    """The service that passes due messages of delay levels to another group.
 
     @ivar delivered: how many messages other groups have taken.
     @ivar unreadable: how many could not be read.

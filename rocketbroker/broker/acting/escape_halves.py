@@ -47,7 +47,7 @@ MAX_READ: Final = 32
 
 @final
 class EscapeHalves:
-    """The service.
+    """The service that gives open transactions to another group.
 
     @ivar given: how many transactions other groups have taken.
     """

@@ -59,7 +59,7 @@ MIN_MASTER_ADDRESS: Final = 6
 
 @final
 class GroupRoles(Room):
-    """What concerns the group.
+    """The parts of a broker that depend on its group's members.
 
     @ivar known: fires when the name servers know this broker or could not be reached,
         or when it has begun to wait for the others of its group.
@@ -134,7 +134,7 @@ class GroupRoles(Room):
         self._options = settings.store
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.exchange.register(table)
         self._names.registration.members.register(table)
 

@@ -36,7 +36,7 @@ ANSWER_SECONDS: Final = 3.0
 
 @attrs.frozen
 class HAInfo:
-    """Where a master is.
+    """The HA address and the progress of a master.
 
     @ivar address: its main port; None if it does not say.
     @ivar ha_address: where it is followed; None if the broker is no master.
@@ -50,7 +50,7 @@ class HAInfo:
 
 @final
 class HAExchange:
-    """Asks, tells and answers."""
+    """The requests that exchange HA information, asked and answered."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class HAExchange:
         self._refusals = refusals
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.EXCHANGE_BROKER_HA_INFO, self.exchange)
 
     def ask(self, address: str) -> Deferred[HAInfo]:

@@ -49,7 +49,7 @@ class BrokerConfig:
         self._requests = SettingsChange(file, self._change, in_thread, announced)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_BROKER_CONFIG, self.show)
         table.register(RequestCode.UPDATE_BROKER_CONFIG, self.update)
 

@@ -66,7 +66,7 @@ class BrokerAdminRoom(Room):
         self._views = StatsViews(figures.keyed)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.runtime_info.register(table)
         self._config.register(table)
         self._views.register(table)

@@ -90,7 +90,7 @@ class ClientRelay:
         self._in_thread = in_thread
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_CONSUMER_RUNNING_INFO, self.running_info)
         table.register(RequestCode.CONSUME_MESSAGE_DIRECTLY, self.consume)
         table.register(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self.status)

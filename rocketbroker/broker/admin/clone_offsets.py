@@ -60,7 +60,7 @@ class CloneOffsets:
         self._consumers = consumers
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.CLONE_GROUP_OFFSET, self.clone)
         table.register(RequestCode.QUERY_CORRECTION_OFFSET, self.correction)
 

@@ -114,7 +114,7 @@ class ConsumeProgress:
         self._tables = QueueTables(slices, in_thread)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_CONSUME_STATS, self.statistics)
         table.register(RequestCode.GET_BROKER_CONSUME_STATS, self.of_broker)
         table.register(RequestCode.QUERY_CONSUME_TIME_SPAN, self.times)

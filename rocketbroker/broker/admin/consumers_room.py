@@ -70,7 +70,7 @@ class ConsumersAdminRoom(Room):
         )
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self._queries.register(table)
         self._reset_offset.register(table)
         self._progress.register(table)

@@ -93,7 +93,7 @@ class GroupAdmin:
         self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         for code, responder in (
             (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, self.create),
             (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, self.create_list),

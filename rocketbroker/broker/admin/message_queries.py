@@ -74,7 +74,7 @@ class MessageQueries:
         self._max_unique = settings.store.default_query_max_num
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.QUERY_MESSAGE, self.query)
         table.register(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self.search_offset)
         table.register(RequestCode.GET_MAX_OFFSET, self.max_offset)

@@ -72,7 +72,7 @@ class QueueAdmin:
         self._in_thread = in_thread
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.QUERY_CONSUME_QUEUE, self.entries)
         table.register(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, self.compare)
         table.register(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, self.export)

@@ -64,7 +64,7 @@ C_LIKE: Final = "CPP"
 
 @final
 class ResetOffset:
-    """Answers request 222."""
+    """The responder of request 222, which resets offsets."""
 
     _log = Logger()
 
@@ -98,7 +98,7 @@ class ResetOffset:
         self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self.reset)
 
     def reset(self, connection: IConnection, request: Command) -> Answer:

@@ -63,7 +63,7 @@ NO_POOL: Final = "2147483647"
 
 @final
 class RuntimeInfo:
-    """Answers request 28."""
+    """The responder of request 28, the broker's runtime info."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class RuntimeInfo:
         self._started_ms = context.started_ms
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_BROKER_RUNTIME_INFO, self.respond)
 
     def respond(self, connection: IConnection, request: Command) -> Answer:

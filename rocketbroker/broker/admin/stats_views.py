@@ -21,13 +21,13 @@ from rocketbroker.wire.headers.admin import ViewBrokerStatsDataRequestHeader
 
 @final
 class StatsViews:
-    """Answers request 315."""
+    """The responder of request 315, statistics of one key."""
 
     def __init__(self, stats: KeyedStats) -> None:
         self._stats = stats
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.VIEW_BROKER_STATS_DATA, self.respond)
 
     def respond(self, connection: IConnection, request: Command) -> Command:

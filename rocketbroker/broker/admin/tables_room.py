@@ -51,7 +51,7 @@ class TablesAdminRoom(Room):
         )
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self._topics.register(table)
         self._groups.register(table)
 

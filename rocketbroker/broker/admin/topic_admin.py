@@ -82,7 +82,7 @@ ANNOUNCE_SECONDS: Final = 3.0
 
 @final
 class TopicAdmin:
-    """Answers requests about topics."""
+    """The responder of requests that administer topics."""
 
     _log = Logger()
 
@@ -126,7 +126,7 @@ class TopicAdmin:
         self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         for code, responder in (
             (RequestCode.UPDATE_AND_CREATE_TOPIC, self.create),
             (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, self.create_static),

@@ -138,7 +138,7 @@ RefuseDraft: TypeAlias = Callable[[Draft, IConnection | None, int], None]
 
 @final
 class SendAnswers:
-    """Answers drafts."""
+    """The answers to sends that came the hot way."""
 
     def __init__(self, refuse_draft: RefuseDraft) -> None:
         """

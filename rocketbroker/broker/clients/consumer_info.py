@@ -49,7 +49,7 @@ class ConsumerInfo:
         self._store = store
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.list_members)
         table.register(RequestCode.QUERY_CONSUMER_OFFSET, self.query_offset)
         table.register(RequestCode.UPDATE_CONSUMER_OFFSET, self.update_offset)

@@ -185,7 +185,7 @@ class Heartbeats:
         self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.HEART_BEAT, self.heart_beat)
         table.register(RequestCode.UNREGISTER_CLIENT, self.unregister)
         check_client = self._filters.compiler.waiting(self.check_client)

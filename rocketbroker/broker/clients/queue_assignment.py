@@ -105,7 +105,7 @@ class QueueAssignment:
         self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.QUERY_ASSIGNMENT, self.assign)
         table.register(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode)
         table.register(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes)

@@ -104,7 +104,7 @@ class QueueLocks:
         self._most = settings.broker.rocketbroker_max_request_entries
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.LOCK_BATCH_MQ, self.lock_batch)
         table.register(RequestCode.UNLOCK_BATCH_MQ, self.unlock_batch)
 

@@ -96,7 +96,7 @@ class ClientsRoom(Room):
         self._silence_seconds = options.channel_expired_timeout / 1000
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.heartbeats.register(table)
         self.locks.register(table)
         self.assignment.register(table)

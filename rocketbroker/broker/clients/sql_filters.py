@@ -190,7 +190,7 @@ def check_kind(options: BrokerOptions, kind: str | None) -> None:
 
 @final
 class Filters:
-    """All filters.
+    """The SQL filters of all groups, by topic.
 
     @ivar refused: how many did not compile, or had no room.
     @ivar revision: moves when there is another filter, or one less.

@@ -180,7 +180,7 @@ class GroupDiagnosis:
         self._logged: dict[tuple[str, str, str], float] = {}
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_GROUP_PROBLEMS, self.problems)
 
     def problems(self, connection: IConnection, request: Command) -> Command:

@@ -112,7 +112,7 @@ LEADS_TO: Final = {
 
 @attrs.frozen
 class Who:
-    """One member.
+    """A group's member, as a problem names it.
 
     @ivar version: the ordinal of its release.
     """
@@ -146,7 +146,7 @@ class Side:
     members: tuple[Who, ...]
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "what": self.what,
             "count": self.count,

@@ -52,7 +52,7 @@ class DiagnosticsRoom(Room):
         )
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.diagnosis.register(table)
 
     def start(self) -> None:

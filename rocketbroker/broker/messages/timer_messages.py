@@ -75,7 +75,7 @@ def wants_time(own: dict[str, str]) -> bool:
 
 @final
 class TimerMessages:
-    """Lets messages wait."""
+    """The conversion of messages for a time, before and after their delivery."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ Row: TypeAlias = tuple[str, int, int]
 
 @final
 class CountsFile:
-    """One such file.
+    """A JSON file of counts by topic.
 
     @ivar version: moves with each write.
     """

@@ -17,7 +17,7 @@ from twisted.logger import Logger
 
 @final
 class CreationLimit:
-    """One limit.
+    """The limit of what clients may create, of topics or groups.
 
     @ivar most: as many may be there.
     @ivar key: the setting.

@@ -58,7 +58,7 @@ class RequestMode:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "consumerGroup": self.consumer_group,
             "mode": self.mode,
@@ -74,7 +74,7 @@ class RequestMode:
 
 @final
 class MessageRequestModes:
-    """All that were set."""
+    """The table of request modes that were set."""
 
     def __init__(self, options: BrokerOptions, file: JsonTable) -> None:
         self._options = options

@@ -66,7 +66,7 @@ MAX_CHANGES: Final = 100
 
 @final
 class TopicTable:
-    """All topics by name.
+    """The table of topics by name.
 
     @ivar generation: moves with each change.
     @ivar version: what name servers compare.

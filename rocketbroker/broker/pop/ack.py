@@ -168,7 +168,7 @@ def batch_of(value: object) -> tuple[str, list[object]]:
 
 @final
 class AckRequests:
-    """Answers the requests.
+    """The responder of requests 200051 and 200151.
 
     @ivar acked: how many messages were acknowledged, by group and topic.
     """
@@ -203,7 +203,7 @@ class AckRequests:
         self._options = settings.broker
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.ACK_MESSAGE, self.respond)
         table.register(RequestCode.BATCH_ACK_MESSAGE, self.respond_batch)
 

@@ -53,7 +53,7 @@ _WRITTEN: Final = PointInput.WRITTEN
 
 @final
 class CheckPointBuffer:
-    """Those in memory.
+    """Check points in memory, which the log does not have yet.
 
     @ivar merged: how many were acknowledged before they were written.
     @ivar failures: how many appends the store has refused.

@@ -107,7 +107,7 @@ class _AckGroup:
 
 @final
 class HotAcks:
-    """Takes ordinary acknowledgements.
+    """The responder of ordinary acknowledgements, a turn's at once.
 
     @ivar taken: how many.
     """
@@ -142,7 +142,7 @@ class HotAcks:
         self._count_at_once = options.enable_pop_message_threshold
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register_hot(RequestCode.ACK_MESSAGE, self.hot, quick=True)
 
     def hot(self, connection: IConnection, header: bytes, body: bytes) -> bool:

@@ -40,7 +40,7 @@ NOT_STORED: Final = "the check point could not be stored"
 
 @final
 class InvisibleTimeRequests:
-    """Answers the request.
+    """The responder of requests that change an invisible time.
 
     @ivar changes: how many were carried out.
     """
@@ -63,7 +63,7 @@ class InvisibleTimeRequests:
         self._wall_ms = wall_ms
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, self.respond)
 
     def respond(self, connection: IConnection, request: Command) -> Answer:

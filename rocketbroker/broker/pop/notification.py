@@ -54,7 +54,7 @@ STEP_QUEUES: Final = 512
 
 @final
 class NotificationRequests:
-    """Answers the requests."""
+    """The responder of requests 200054 and 200055."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ OUTDATED: Final = -2
 
 @final
 class OrderInfo:
-    """All records.
+    """The table of order records by queue and group.
 
     @ivar is_changed: whether the file is behind.
     """

@@ -60,7 +60,7 @@ class PeekResult:
 
 @final
 class PeekRequests:
-    """Answers the request."""
+    """The responder of request 200052."""
 
     def __init__(
         self,

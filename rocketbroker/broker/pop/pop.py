@@ -93,7 +93,7 @@ _STEP: Final = 37
 
 @final
 class PopRequests:
-    """Answers pops.
+    """The responder of request 200050.
 
     @ivar requests: how many came.
     @ivar found: how many were answered with messages.

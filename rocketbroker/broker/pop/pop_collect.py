@@ -35,7 +35,7 @@ from rocketbroker.store.reads import ReadResult
 
 @final
 class PopCollect:
-    """Takes what was read."""
+    """The collection of read messages for a pop."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class HoldResult(Enum):
 
 @final
 class HeldPop:
-    """One request that waits.
+    """A pop or a notification that waits for a message.
 
     @ivar party: topic and group.
     @ivar queue_id: the queue; L{ANY_QUEUE} for all.
@@ -104,7 +104,7 @@ class HeldPop:
 
 @final
 class PopLongPolling:
-    """All that wait.
+    """The pops and notifications that wait, by queue.
 
     @ivar held: how many there are.
     @ivar woken: how many were woken by messages.

@@ -22,7 +22,7 @@ from rocketbroker.records.names import is_retry_topic, pop_retry_topic
 
 @final
 class RetryTopics:
-    """Knows and makes them."""
+    """The retry topics of POP, made when they are first needed."""
 
     def __init__(
         self, topics: TopicTable, offsets: OffsetTable, options: BrokerOptions

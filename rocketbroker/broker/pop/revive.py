@@ -90,7 +90,7 @@ Found = tuple[OpenCheckPoint, int, StoredMessage | None]
 
 @final
 class Revive:
-    """The service.
+    """The service that gives messages out again, a step at a time.
 
     @ivar queues: those of the revive topic.
     @ivar revived: how many messages were given out again, by group, topic and status of

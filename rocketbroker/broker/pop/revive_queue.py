@@ -43,7 +43,7 @@ _OUT_MS: Final = TIMER_OUT_MS.encode()
 
 @final
 class ReviveQueue:
-    """One queue.
+    """A queue of the revive topic and its open check points.
 
     @ivar queue: the store's handle.
     @ivar next_offset: what is read next.

@@ -81,7 +81,7 @@ UNUSED_SECONDS: Final = 60.0
 
 @final
 class PopRoom(Room):
-    """Consumption by POP.
+    """The room of consumption by POP.
 
     @ivar progress: how far groups are, and what they have in flight.
     @ivar order: what groups have that consume in order.

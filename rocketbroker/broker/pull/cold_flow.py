@@ -154,7 +154,7 @@ class ColdFlow:
     # Operators.
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         for code, responder in (
             (RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, self.update),
             (RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, self.remove),

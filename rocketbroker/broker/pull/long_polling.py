@@ -58,7 +58,7 @@ _SPARE: Final = 1024
 
 @final
 class HeldPull:
-    """One pull that waits.
+    """A pull that waits for a message.
 
     @ivar connection: of the client.
     @ivar queue: where it waits.
@@ -126,7 +126,7 @@ class OtherWaiters(Protocol):
 
 @final
 class LongPolling:
-    """All held pulls.
+    """The held pulls of a broker, by queue.
 
     @ivar held: how many there are.
     @ivar woken: how many were woken by a message or a check.

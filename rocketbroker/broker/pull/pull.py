@@ -72,7 +72,7 @@ NEVER: Final = (1 << 63) - 1
 
 @final
 class PullRequests:
-    """Answers pulls.
+    """The responder of pulls, which holds those that find nothing.
 
     @ivar hot_pulls: how many requests went the hot way.
     @ivar general_pulls: how many went the general way.

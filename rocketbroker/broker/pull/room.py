@@ -104,7 +104,7 @@ class PullRoom(Room):
         self.pulling.pulled_elsewhere(pulls, found, missed)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.cold_flow.register(table)
 
     def register_pulls(self, table: IResponderTable) -> None:

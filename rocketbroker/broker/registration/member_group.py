@@ -54,7 +54,7 @@ class Least:
 
 @final
 class MemberGroup:
-    """The group.
+    """The members of the broker's group, as name servers report them.
 
     @ivar addresses: the members by id, as they were last heard of.
     @ivar alive: how many of them live, this broker included.
@@ -86,7 +86,7 @@ class MemberGroup:
         self._heard.append(heard)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, self.notified)
 
     def heartbeat(self) -> None:

@@ -80,7 +80,7 @@ class Batch:
 
 
 class RegisterAnswer(NamedTuple):
-    """What answers a registration.
+    """The name server's answer to a registration.
 
     @ivar orders: the topics that the name server says are ordered; None for none.
     @ivar master: for a slave.

@@ -64,7 +64,7 @@ _DEFAULT_QUEUES: Final = 8
 
 @final
 class EscapeBridge:
-    """The bridge.
+    """The bridge by which an acting master's messages reach another group.
 
     @ivar sent: how many messages other brokers have taken.
     @ivar failures: how many they have not, each time it was tried.

@@ -67,7 +67,7 @@ class HaStatus:
         self._store.raw_log.master_flushed = position
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_BROKER_HA_STATUS, self.respond)
         table.register(RequestCode.RESET_MASTER_FLUSH_OFFSET, self.reset)
 

@@ -112,7 +112,7 @@ class TableCopy:
 
 @final
 class MetadataSync(Room):
-    """Copies the tables.
+    """The copying of the master's tables to a slave.
 
     @ivar tables: in the order in which they are copied.
     """

@@ -60,7 +60,7 @@ class ReplicasRoom(Room):
         )
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.status.register(table)
 
     def configure(self, settings: BrokerSettings) -> None:

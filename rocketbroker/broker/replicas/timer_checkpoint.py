@@ -38,7 +38,7 @@ class TimerCheckpoint:
         self._counts = counts
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_TIMER_CHECK_POINT, self.respond)
         table.register(RequestCode.GET_TIMER_METRICS, self.respond_metrics)
 

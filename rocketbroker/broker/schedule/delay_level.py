@@ -31,7 +31,7 @@ MAX_BYTES: Final = 256 << 10
 
 @final
 class DelayLevel:
-    """One delay level.
+    """A delay level with its due messages and its progress.
 
     @ivar number: 1 for the first.
     @ivar delay_ms: how long its messages wait.

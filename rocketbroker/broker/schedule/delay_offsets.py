@@ -53,7 +53,7 @@ class DelayOffsets:
         self._step = max(1, settings.broker.delay_offset_update_version_step)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.GET_ALL_DELAY_OFFSET, self.all_offsets)
 
     def all_offsets(self, connection: IConnection, request: Command) -> Command:

@@ -50,7 +50,7 @@ class ScheduleRoom(Room):
         )
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.offsets.register(table)
 
     def configure(self, settings: BrokerSettings) -> None:

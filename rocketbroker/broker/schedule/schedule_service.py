@@ -80,7 +80,7 @@ BROKEN_SECONDS: Final = 10.0
 
 @final
 class ScheduleService:
-    """The service.
+    """The service that delivers the messages of delay levels.
 
     @ivar delivered: how many messages were delivered.
     @ivar delivered_bytes: how many bytes of the log that was.

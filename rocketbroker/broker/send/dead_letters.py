@@ -61,7 +61,7 @@ def max_reconsumed(
 
 @final
 class FailureCounts:
-    """Counts messages that failed.
+    """Counts of messages that failed, by group.
 
     @ivar messages: how many, by group and topic.
     """

@@ -106,7 +106,7 @@ class ApprovedQueues(Protocol):
 
 @final
 class HotSends:
-    """Takes ordinary sends.
+    """The responder of ordinary sends, a turn's at once.
 
     @ivar taken: how many.
     @ivar generation: that of the source when the queues were approved.

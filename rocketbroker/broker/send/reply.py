@@ -64,7 +64,7 @@ PUSH_SECONDS: Final = 10.0
 
 @final
 class Replies:
-    """Hands replies on.
+    """The responder of replies, which it passes to the requester.
 
     @ivar pushed: how many the requesting clients have taken.
     @ivar lost: how many were not: it is gone, silent or refused.
@@ -108,7 +108,7 @@ class Replies:
         self._added = region_of(options)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.SEND_REPLY_MESSAGE, self.respond)
         table.register(RequestCode.SEND_REPLY_MESSAGE_V2, self.respond)
 

@@ -23,7 +23,7 @@ from rocketbroker.remoting.interfaces import IResponderTable
 
 @final
 class SendRoom(Room):
-    """What takes messages.
+    """The room of sends: its responders and counters.
 
     @ivar dead_letters: messages that failed too often.
     @ivar sending: answers sends.
@@ -75,7 +75,7 @@ class SendRoom(Room):
         self.sending.taken_elsewhere(requests)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.sending.register(table)
         self.replies.register(table)
         self.send_back.register(table)

@@ -84,7 +84,7 @@ class SentElsewhere(SendCounts, Protocol):
 
 @final
 class SendRequests:
-    """Answers sends.
+    """The responder of requests 10, 310 and 320.
 
     @ivar hot: the hot way.
     @ivar general_sends: how many went the general way.

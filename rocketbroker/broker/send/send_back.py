@@ -104,7 +104,7 @@ STATUS_NAMES: Final = {
 
 @final
 class SendBack:
-    """Answers request 36.
+    """The responder of request 36, a message sent back.
 
     @ivar counts: messages that were stored again, dead letters too.
     """
@@ -140,7 +140,7 @@ class SendBack:
         self._max_waiting = settings.broker.send_thread_pool_queue_capacity
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.CONSUMER_SEND_MSG_BACK, self.respond)
 
     def respond(self, connection: IConnection, request: Command) -> Answer:

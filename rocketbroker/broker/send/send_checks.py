@@ -111,7 +111,7 @@ def fields_of(request: Command) -> SendFields:
 
 @final
 class SendChecks:
-    """Checks sends."""
+    """The checks that a send passes before its append."""
 
     def __init__(
         self,

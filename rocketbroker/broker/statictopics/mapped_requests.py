@@ -100,7 +100,7 @@ Serve: TypeAlias = Callable[[_Call], Answer]
 
 @final
 class MappedRequests:
-    """Serves logical queues.
+    """The translation of requests for logical queues.
 
     @ivar mapped: how many requests were about them.
     """

@@ -36,7 +36,7 @@ class Times:
 
 @final
 class Creation:
-    """A request under way.
+    """A creation request that is under way.
 
     @ivar is_system: whether a topic that it makes or changes is the system's.
     """

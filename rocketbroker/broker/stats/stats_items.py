@@ -23,7 +23,7 @@ KEYS_A_STEP: Final = 256
 
 
 class View(NamedTuple):
-    """One of the windows.
+    """A window of time that counts are summed over.
 
     @ivar name: as request 315 names it.
     @ivar looks: how many looks there are from one sample to the next; one is each

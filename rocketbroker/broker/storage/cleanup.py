@@ -104,7 +104,7 @@ class Cleanup:
     # On request.
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.DELETE_EXPIRED_COMMITLOG, self.expire)
         table.register(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, self.expire_queues)
 

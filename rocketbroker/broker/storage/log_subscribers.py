@@ -56,7 +56,7 @@ STOP_SECONDS: Final = 5.0
 
 @final
 class LogSubscriber:
-    """One follower.
+    """A follower of the log, with its position.
 
     What it is asked for is asked in its own thread, one after the other; the other
     side decides when.

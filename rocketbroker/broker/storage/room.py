@@ -52,7 +52,7 @@ class StorageRoom(Room):
         self.scheduler.dispatch()
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.cleanup.register(table)
 
     def configure(self, settings: BrokerSettings) -> None:

@@ -99,7 +99,7 @@ MAX_INDEXED: Final = 1 << 16
 
 @final
 class StoreScheduler:
-    """Runs the store's steps.
+    """The scheduler of the store's steps.
 
     @ivar dispatches: how many dispatch steps found something.
     @ivar failures: how many steps failed.

@@ -56,7 +56,7 @@ class Due(NamedTuple):
 
 
 class DueSink(Protocol):
-    """Takes due messages.
+    """The sink of due messages.
 
     @ivar end: the copies of all that was stored are before it in the commit log.
     """

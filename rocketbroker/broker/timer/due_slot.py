@@ -36,7 +36,7 @@ WARM_BYTES: Final = 64 << 20
 
 @final
 class DueSlot:
-    """A slot.
+    """A slot of the wheel that is due.
 
     @ivar begin_ms: its time.
     @ivar last: its newest unit.

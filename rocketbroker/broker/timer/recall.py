@@ -52,7 +52,7 @@ RECALL_TAG: Final = "_RECALL_TAG_"
 
 @final
 class Recall:
-    """Answers request 370.
+    """The responder of request 370, which recalls a message.
 
     @ivar recalled: how many messages that delete another one were stored.
     """
@@ -80,7 +80,7 @@ class Recall:
         self._max_bytes = settings.store.max_message_size
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.RECALL_MESSAGE, self.respond)
 
     def respond(self, connection: IConnection, request: Command) -> Answer:

@@ -37,7 +37,7 @@ MAX_UNITS: Final = 10_000
 
 @final
 class Recount:
-    """Counts.
+    """The nightly count of messages that wait.
 
     @ivar options: as they are in force.
     @ivar runs: how often all was counted.

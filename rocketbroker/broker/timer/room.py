@@ -80,7 +80,7 @@ class TimerRoom(Room):
         )
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.recall.register(table)
         self._checkpoint.register(table)
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @final
 class Pauses:
-    """Runs work in steps.
+    """The runner of work that goes in steps, with pauses between.
 
     @ivar is_stopped: whether no work goes on.
     """

@@ -40,7 +40,7 @@ _Place: TypeAlias = tuple[str, int] | None
 
 @final
 class TimerRecords:
-    """Reads messages."""
+    """The reader of messages that the timer log names."""
 
     def __init__(self, store: IStore) -> None:
         self._store = store

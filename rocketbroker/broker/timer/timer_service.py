@@ -81,7 +81,7 @@ SNAPSHOT_BOUNDS: Final = (5, 60, 300, 900, 3600, 14400, 28800, 86400)
 
 @final
 class TimerService:
-    """The service.
+    """The service that lets messages wait for a time.
 
     @ivar timers: wheel and timer log.
     @ivar clock: how far the work is.

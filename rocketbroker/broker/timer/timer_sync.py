@@ -46,7 +46,7 @@ COUNTS_EACH: Final = 20
 
 @final
 class TimerSync:
-    """Asks the master.
+    """The requests to the master about its timers, 60 and 61.
 
     @ivar problem: a sentence on why it did not answer the last time; or empty.
     """

@@ -47,7 +47,7 @@ class State(NamedTuple):
 
 @final
 class WheelClock:
-    """The times.
+    """The read and write times of the wheel.
 
     @ivar timers: wheel and timer log.
     @ivar read_ms: the next slot to be delivered.

@@ -82,7 +82,7 @@ class _Later(NamedTuple):
 
 @final
 class WheelEnqueue:
-    """Enters messages.
+    """The enqueuing of messages of the timer topic into the wheel.
 
     @ivar unreadable: how many could not be.
     @ivar failures: how many steps were refused, and tried again.

@@ -122,7 +122,7 @@ Found = tuple[int, StoredMessage | None]
 
 @final
 class CheckBack:
-    """The service.
+    """The service that asks producers about half messages.
 
     @ivar asked: how many questions were sent.
     @ivar unasked: how many had no producer to go to.

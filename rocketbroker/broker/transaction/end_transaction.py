@@ -87,7 +87,7 @@ def immunity_ms(text: str, default: int) -> int:
 
 @final
 class EndTransaction:
-    """Ends transactions."""
+    """The responder of request 37, which ends a transaction."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class EndTransaction:
         self._max_bytes = settings.store.max_message_size
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.END_TRANSACTION, self.end)
 
     def end(self, connection: IConnection, request: Command) -> Answer:

@@ -41,7 +41,7 @@ Block = tuple[int, list[int]]
 
 @final
 class OpQueue:
-    """The op queue.
+    """The op queue, which names the half messages that are over.
 
     @ivar state: which transactions are open; what is written is marked there.
     @ivar read_offset: from where it has not been read.

@@ -55,7 +55,7 @@ TOPICS: Final = (HALF_TOPIC, CHECK_MAX_TIME_TOPIC)
 
 @final
 class ResumeCheck:
-    """Answers request 323."""
+    """The responder of request 323, which resumes checks."""
 
     _log = Logger()
 
@@ -74,7 +74,7 @@ class ResumeCheck:
         self._in_thread: InThread = context.in_thread
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         table.register(RequestCode.RESUME_CHECK_HALF_MESSAGE, self.resume)
 
     def resume(

@@ -99,7 +99,7 @@ class TransactionRoom(Room):
         self.resuming = ResumeCheck(context, marks, counts, appends.own)
 
     def register(self, table: IResponderTable) -> None:
-        """Answer on a port."""
+        """Register the responders in the table of a port."""
         self.ends.register(table)
         self.resuming.register(table)
 

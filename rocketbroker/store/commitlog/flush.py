@@ -29,7 +29,7 @@ from rocketbroker.store.shared_positions import (
 
 @final
 class LogFlush:
-    """Moves the flushed position.
+    """The flush of the log, which moves the flushed position.
 
     @ivar lock: held while it moves.
     @ivar flushed_ms: the store time of the last record that is on the disk.

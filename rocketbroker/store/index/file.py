@@ -99,7 +99,7 @@ def file_size(slots: int, numbers: int) -> int:
 
 @final
 class IndexFile:
-    """An index file.
+    """A file of the index: slots of hashes, and entries.
 
     @ivar count: the number of the next entry.
     @ivar is_flushed: whether all of it is on the disk for certain.

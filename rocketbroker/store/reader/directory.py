@@ -71,7 +71,7 @@ class Piece:
 
 @final
 class StoreReader:
-    """One directory.
+    """A store directory, opened for reading only.
 
     @ivar root: where it is.
     @ivar files: the disk.

@@ -116,7 +116,7 @@ class LogSegment:
 
 @final
 class LogFiles:
-    """The opened files.
+    """The opened files of a commit log, for reading.
 
     @ivar folders: the directories where they are.
     @ivar paths: all that there are.

@@ -69,7 +69,7 @@ class _Left(NamedTuple):
 
 @final
 class CleanShutdown:
-    """The file C{rocketbroker.ends}.
+    """The record of a clean shutdown: the file C{rocketbroker.ends}.
 
     @ivar first: the position where the log began at the stop; -1 if not known.
     @ivar published: the position where it ended; the same.

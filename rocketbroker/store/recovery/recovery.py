@@ -136,7 +136,7 @@ def crcs_to_check(options: StoreOptions) -> int:
 
 @final
 class Recovery:
-    """One recovery.
+    """The recovery of a store at one start.
 
     @ivar report: a sentence for each thing that was not right.
     @ivar zeroed: whether only zeros stand behind the log's end.

@@ -96,7 +96,7 @@ class TruncationNote:
 
 @final
 class Truncation:
-    """Truncates an open store."""
+    """The truncation of a store that is open."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ _AT_ONCE: Final = 1 << 20
 
 @final
 class AppendJournal:
-    """The journal.
+    """The journal of reserved appends, shared by processes.
 
     @ivar view: its words.
     """

@@ -66,7 +66,7 @@ _CRC: Final = struct.Struct(">I")
 
 
 class Checkpoint(NamedTuple):
-    """What the file says.
+    """The content of the timer's checkpoint file.
 
     @ivar read_ms: the next slot to be delivered.
     @ivar log_position: up to where the timer log is on the disk, and in the wheel.
@@ -108,7 +108,7 @@ def decode(data: bytes) -> Checkpoint | None:
 
 @final
 class CheckpointFile:
-    """The file.
+    """The timer's checkpoint file, written as a whole.
 
     @ivar found: what it said at the start; None if there was none.
     @ivar delivered_from: what its mark said; -1 if there was none.

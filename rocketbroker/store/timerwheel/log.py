@@ -39,7 +39,7 @@ _SCAN: Final = SIZE * 16384
 
 @final
 class TimerLog:
-    """The timer log.
+    """The timer log, in which slots link their entries.
 
     @ivar starts: where its segments begin, in order.
     @ivar end: where the next unit goes, or the rest of a segment that has no room.

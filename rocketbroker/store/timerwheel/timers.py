@@ -263,7 +263,7 @@ class Timers:
 
 @final
 class Flush:
-    """What a flush writes.
+    """A flush of the timers, and what it writes.
 
     @ivar log_position: where the timer log ended when it began.
     """

@@ -49,7 +49,7 @@ class ClientConnection:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "clientAddr": self.client_addr,
             "clientId": self.client_id,
@@ -86,7 +86,7 @@ class ConsumerConnection:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "connectionSet": self.connection_set,
             "consumeFromWhere": self.consume_from_where,
@@ -114,7 +114,7 @@ class ProducerConnection:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"connectionSet": self.connection_set}
 
 
@@ -140,5 +140,5 @@ class ProducerTableInfo:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"data": self.data}

@@ -114,7 +114,7 @@ class SubscriptionGroupConfig:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "attributes": self.attributes,
             "brokerId": self.broker_id,

@@ -132,7 +132,7 @@ class SubscriptionData:
         return cls.from_json(value)
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "classFilterMode": self.class_filter_mode,
             "codeSet": self.code_set,
@@ -229,7 +229,7 @@ class ConsumerData:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "consumeFromWhere": self.consume_from_where,
             "consumeType": self.consume_type,
@@ -255,7 +255,7 @@ class ProducerData:
         return cls(group_name=Fields(value, "a producer").text("groupName") or "")
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"groupName": self.group_name}
 
 
@@ -348,7 +348,7 @@ class HeartbeatData:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "clientID": self.client_id,
             "consumerDataSet": self.consumer_data_set,
@@ -395,7 +395,7 @@ class CheckClientRequestBody:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "clientId": self.client_id,
             "group": self.group,

@@ -74,7 +74,7 @@ class TopicQueueMappingInfo:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return self._with_ids(self.curr_id_map)
 
     def written(self) -> dict[str, object]:
@@ -181,7 +181,7 @@ class LogicQueueMappingItem:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "bname": self.bname,
             "endOffset": self.end_offset,
@@ -264,7 +264,7 @@ class TopicQueueMappingDetail:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return self._with_queues(
             {
                 number: [item.to_json() for item in items]

@@ -41,7 +41,7 @@ class MessageQueue:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "brokerName": self.broker_name,
             "queueId": self.queue_id,
@@ -76,7 +76,7 @@ class LockBatchBody:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "clientId": self.client_id,
             "consumerGroup": self.consumer_group,

@@ -145,7 +145,7 @@ class RegisterBrokerBody:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "filterServerList": self.filter_server_list,
             "topicConfigSerializeWrapper": self.topic_config_serialize_wrapper,

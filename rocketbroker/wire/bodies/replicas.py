@@ -57,7 +57,7 @@ class HAConnectionRuntimeInfo:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "addr": self.addr,
             "caughtUpTimestamp": self.caught_up_timestamp,
@@ -111,7 +111,7 @@ class HAClientRuntimeInfo:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "lastReadTimestamp": self.last_read_timestamp,
             "lastWriteTimestamp": self.last_write_timestamp,
@@ -162,7 +162,7 @@ class HARuntimeInfo:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "haClientRuntimeInfo": self.ha_client_runtime_info,
             "haConnectionInfo": self.ha_connection_info,

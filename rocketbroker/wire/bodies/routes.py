@@ -44,7 +44,7 @@ class QueueData:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "brokerName": self.broker_name,
             "perm": self.perm,
@@ -83,7 +83,7 @@ class BrokerData:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "brokerAddrs": self.broker_addrs,
             "brokerName": self.broker_name,
@@ -128,7 +128,7 @@ class TopicRouteData:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "brokerDatas": self.broker_datas,
             "filterServerTable": self.filter_server_table,
@@ -158,7 +158,7 @@ class ClusterInfo:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "brokerAddrTable": self.broker_addr_table,
             "clusterAddrTable": self.cluster_addr_table,
@@ -187,7 +187,7 @@ class BrokerMemberGroup:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "brokerAddrs": self.broker_addrs,
             "brokerName": self.broker_name,
@@ -212,5 +212,5 @@ class GetBrokerMemberGroupResponseBody:
         return cls(broker_member_group=group)
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"brokerMemberGroup": self.broker_member_group}

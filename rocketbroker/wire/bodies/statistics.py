@@ -47,7 +47,7 @@ class TopicOffset:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "lastUpdateTimestamp": self.last_update_timestamp,
             "maxOffset": self.max_offset,
@@ -78,7 +78,7 @@ class TopicStatsTable:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"offsetTable": self.offset_table, "topicPutTps": self.topic_put_tps}
 
 
@@ -112,7 +112,7 @@ class OffsetWrapper:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "brokerOffset": self.broker_offset,
             "consumerOffset": self.consumer_offset,
@@ -144,5 +144,5 @@ class ConsumeStats:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"consumeTps": self.consume_tps, "offsetTable": self.offset_table}

@@ -58,7 +58,7 @@ class DataVersion:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "counter": self.counter,
             "stateVersion": self.state_version,
@@ -143,7 +143,7 @@ class TopicConfig:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "attributes": self.attributes,
             "order": self.order,
@@ -258,7 +258,7 @@ class TopicConfigSerializeWrapper:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "dataVersion": self.data_version,
             "topicConfigTable": written_topics(self.topic_config_table),
@@ -303,7 +303,7 @@ class TopicConfigAndMappingSerializeWrapper:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {
             "dataVersion": self.data_version,
             "mappingDataVersion": self.mapping_data_version,
@@ -383,7 +383,7 @@ class TopicList:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"brokerAddr": self.broker_addr, "topicList": self.topic_list}
 
 
@@ -402,5 +402,5 @@ class KVTable:
         return cls(table=Fields(value, "a table").texts("table"))
 
     def to_json(self) -> dict[str, object]:
-        """The JSON form."""
+        """The value as plain dicts and lists, for JSON."""
         return {"table": self.table}
