@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.nameserver.test_brokers -*-
-"""Brokers register, send heartbeats, unregister and expire; operators change routes.
+"""Registrations of brokers: heartbeats, expiry, and changes of routes by operators.
 
 A broker that unregisters, loses its connection or is silent for too long is removed at
 the end of the turn, together with all others of the same turn: a removal looks at every

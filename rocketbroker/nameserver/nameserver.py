@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.nameserver.test_nameserver -*-
-"""All parts of a name server together."""
+"""A name server: its parts together."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_audit_line -*-
-"""One line of the log for each change that an administrator makes.
+"""The audit line: one line of the log for each change that an administrator makes.
 
 The line begins with the address that the request came from, as RocketMQ's tools say
 nothing else about themselves. Texts from requests are cut to L{MAX_SHOWN} characters.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_buffers -*-
-"""One budget of memory for all that waits in the connections of a hub.
+"""The budget of memory for all that waits in the connections of a hub.
 
 What waits
 ==========

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_hub -*-
-"""All data connections behind one epoll of our own, served in turns.
+"""The hub: all data connections behind one epoll of our own, served in turns.
 
 The problem
 ===========

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.remoting.test_server -*-
-"""One listening port that answers requests from a responder table.
+"""A server: one listening port that answers requests from a responder table.
 
 With a hub, accepted connections go to the hub. Without one, the same connections run on
 the reactor's own transports.

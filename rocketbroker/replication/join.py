@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.replication.test_join -*-
-"""Joining: whether a slave's log is one that the master's has grown from.
+"""The check of a joining slave: whether its log is one that the master's has grown
+from.
 
 The protocol has no way to ask whether two logs agree, and a slave of RocketMQ does not:
 it sends its end, and appends whatever follows. So a master that comes back as a slave,

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.replication.test_socket_writer -*-
-"""Writing to a connection without a reactor's detour, where the kernel takes the bytes.
+"""The socket writer: bytes written to a connection without a reactor's detour, where
+the kernel takes them.
 
 A transport keeps what is written, asks the reactor to tell when the socket takes it,
 and gives it then: two changes of the reactor's epoll and one more round, some twenty

@@ -1,7 +1,7 @@
 # -*- test-case-name: tests.workers.test_worker_sends -*-
-"""What an owner and a worker say of sends that the worker appends itself, and of pulls
-that it answers itself: the payloads of ALLOW, ASK, QUEUE and APPENDED, and of PULLS,
-ASK_PULL, ROUTE and PULLED, as JSON.
+"""Link messages about sends that a worker appends itself, and pulls that it answers
+itself: the payloads of ALLOW, ASK, QUEUE and APPENDED, and of PULLS, ASK_PULL, ROUTE
+and PULLED, as JSON.
 
 Both are processes of one broker, and of one version.
 """

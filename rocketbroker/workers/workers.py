@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.workers.test_workers -*-
-"""All workers of an owner: which gets a connection, restarts, and the stop.
+"""The workers of an owner: the choice of one for a connection, restarts, and the stop.
 
 A worker that ends before the stop is started again, at once and then ever later if it
 ends again and again. Its connections are gone: clients connect anew, and get to another

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.acting.test_escape_delays -*-
-"""Delivers an absent master's delayed messages, to another group.
+"""Delivery of an absent master's delayed messages, to another group.
 
 The slave that acts for a master has the messages in its log, and the offsets of the
 levels as the master's were when it last asked for them. What the master has delivered

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.acting.test_escape_halves -*-
-"""Gives an absent master's open transactions to another group.
+"""Transfer of an absent master's open transactions to another group.
 
 A slave that acts for a master cannot check transactions back: it may store neither the
 copies nor what becomes of them. So it sends each open half message to another group, as

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.admin.test_queue_admin -*-
-"""What a consume queue holds (321); and the questions about queues and tables in
+"""The entries of a consume queue (321); and the requests about queues and tables in
 RocksDB (354, 355), answered as by a broker that has none.
 
 RocketMQ compares queues in files and in RocksDB in the background, and logs what comes

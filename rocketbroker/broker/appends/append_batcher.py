@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.appends.test_append_batcher -*-
-"""Makes one append of a turn's sends, and answers them.
+"""The append batcher: it makes one append of a turn's sends, and answers them.
 
 Senders add drafts; L{AppendBatcher.flush}, at the end of each turn, appends all of them
 at once. Drafts that need not wait for the disk or for copies are answered in one loop;

@@ -84,7 +84,7 @@ def compiled_now(expression: str) -> sql.SqlFilter:
 
 @final
 class SqlCompiler:
-    """The compiler of SQL expressions, one at a time in slices of turns.
+    """The compiler of SQL expressions, which works in slices.
 
     @ivar compiled: how many were compiled, or were none.
     """

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.pop.test_revive -*-
-"""Gives messages out again that were popped and not acknowledged in time.
+"""The revive service: it gives messages out again that were popped and not acknowledged
+in time.
 
 Each queue of the revive topic has a loop of its own, which takes bounded steps: read
 some check points and acknowledgements, then give out again what is ripe. A message

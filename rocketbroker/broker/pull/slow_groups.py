@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.pull.test_slow_groups -*-
-"""Groups that read far behind are switched off, if the operator wants that.
+"""The switch that turns off groups that read far behind, if the operator wants that.
 
 Old messages come from the disk, and their pages take the place of those that everybody
 else reads. With disableConsumeIfConsumerReadSlowly a group that has pulled a message

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.schedule.test_schedule_service -*-
-"""Delivers messages whose delay level has passed.
+"""The schedule service: it delivers messages whose delay level has passed.
 
 Each level in turn is looked at ten times a second, and without a pause while messages
 are due. Due messages are stored in their real topics, many by one append, and wake

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.stats -*-
-"""Figures over time.
+"""Statistics: counts over time, for metrics and for operators.
 
 The modules:
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.storage.test_cleanup -*-
-"""Looks at the disks, and rounds of cleaning.
+"""Checks of the disks, and rounds of cleaning.
 
 The disks are looked at once a second: that costs microseconds, a disk can fill within
 the ten seconds of RocketMQ's interval, and producers that wait for space do not want to

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.storage.test_store_scheduler -*-
-"""Runs the steps of the store.
+"""The store scheduler: it runs the steps of the store.
 
   - I{Dispatch}: a millisecond after an append, as in RocketMQ, so that the entries of
     all turns of that time go into the queues together; and at once when a pull comes to

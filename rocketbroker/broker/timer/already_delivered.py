@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.timer.test_timer_service -*-
-"""Recognises what was delivered before a crash.
+"""The record of messages that were delivered before a crash.
 
 A checkpoint is written each second, and not beyond what the disk had. What was
 delivered since then would be delivered again; but its copies are in the commit log,

@@ -1,5 +1,6 @@
 # -*- test-case-name: tests.broker.timer.test_timer_service -*-
-"""Asks the master how far its timers are (60), and what waits there (61).
+"""Requests of a slave to the master about its timers: their progress (60), and counts
+of waiting messages (61).
 
 A slave that is to act for its master has to know what was delivered. So it asks every
 three seconds, as RocketMQ's slaves do, and for the counts with each twentieth question.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.timer.test_timer_service -*-
-"""Delivers what is due, slot by slot.
+"""Delivery of due messages from the timer wheel, slot by slot.
 
 A slot is delivered as soon as it is over, and all of it before the next. What is not
 taken is brought again after L{REST_SECONDS}; nothing that comes after it overtakes it.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.timer.test_timer_service -*-
-"""Enters messages of the timer topic into the timer wheel, in their order.
+"""Enqueuing of messages of the timer topic into the timer wheel, in their order.
 
 A message whose slot is delivered already is delivered at once. As long as it is not,
 the message goes there, even if the slot is over: check points of POP have to come

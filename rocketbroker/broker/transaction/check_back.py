@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.transaction.test_check_back -*-
-"""Checks open transactions back at their producers.
+"""The check back: questions to producers about their open transactions.
 
 Every transactionCheckInterval one I{round} goes through the half queue, from the base
 (L{open_transactions}) to its end at the start of the round. Half messages are read in a

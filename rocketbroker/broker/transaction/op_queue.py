@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.broker.transaction.test_op_queue -*-
-"""Writes and reads the op queue: the half messages that are over.
+"""The op queue, written and read: the half messages that are over.
 
 A mark is written in the same turn as the final message, right behind it in the log. So
 after C{kill -9} a mark is never there without the final message; a final message

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.commitlog.test_flush -*-
-"""Flushing the log to the disk, and the position up to which it is there.
+"""The flush of the log to the disk, and the position up to which it is there.
 
 Two positions follow one another through the log: I{published}, where the next record
 goes and up to which readers may read; I{flushed}, up to which the log survives a power

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.commitlog.test_loading -*-
-"""Opening the segments that a start finds, with stand-ins for those that are missing.
+"""The opening of segments at a start, with stand-ins for those that are missing.
 
 Some may be missing: a log has several directories, and the disk of one is not mounted;
 or somebody has removed a file. RocketMQ's files do not record this, and the segments

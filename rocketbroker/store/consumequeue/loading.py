@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.consumequeue.test_loading -*-
-"""Opening the files of the queues at a start, and replacing those that are damaged.
+"""The opening of queue files at a start, and the replacement of damaged ones.
 
 Each has to be as long as the settings say, and none may be missing between two others.
 On a bad disk, or in a copy that was not complete, that may not be so. A file of a wrong

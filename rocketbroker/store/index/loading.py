@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.index.test_service -*-
-"""Opening the files of the index at a start, and removing those that may be wrong.
+"""The opening of index files at a start, and the removal of those that may be wrong.
 
 After a clean stop all files that fit the log are believed. After any other stop only
 those that the checkpoint has noted as flushed; and none behind one that is not

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.sharing.test_sharing -*-
-"""Sharing a store with other processes, as its owner does it.
+"""The sharing of a store with other processes, as its owner does it.
 
 On a disk so full that there is no room for the lock's file nobody can join; the owner
 goes on alone.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.store.timerwheel.test_recovery -*-
-"""Makes the wheel agree with the timer log, at a start.
+"""The recovery of the timer wheel at a start: it is made to agree with the timer log.
 
 A flush puts the log on the disk, then the wheel, then the checkpoint. So all units
 before the checkpoint's log position are in the wheel's file, whatever has happened
