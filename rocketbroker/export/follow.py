@@ -11,7 +11,7 @@ of all queues of a topic on a broker, and topics take turns. A broker that is go
 asked again, ever more seldom, up to a minute. Messages that are lost stop their topic,
 unless that is allowed; the others go on.
 
-Spark has no part in it: processes of this machine copy (L{ProcessCopying
+Spark has no part in it: processes of this machine copy (L{ProcessCopyJobs
 <rocketbroker.export.process_jobs.ProcessCopyJobs>}). Measured with 2 cores, twice, the
 same plans of 100 and of 300,000 messages of 300 bytes::
 
