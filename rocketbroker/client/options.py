@@ -19,6 +19,7 @@ from rocketbroker.client.settings import (
     name_servers,
 )
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.routing.allocation import Strategy
 
 
 class ClientOptions(TypedDict, total=False):
@@ -52,7 +53,7 @@ class ConsumerOptions(TypedDict, total=False):
     mode: str
     invisible_seconds: float
     start: str | float
-    strategy: str
+    strategy: str | Strategy
     prefetch: int
     prefetch_bytes: int
     max_unacknowledged: int

@@ -13,13 +13,9 @@ from typing import Final, final
 
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.settings import ConsumerSettings
-from rocketbroker.errors import (
-    ConfigurationError,
-    RocketbrokerError,
-    TopicNotExist,
-)
+from rocketbroker.errors import RocketbrokerError, TopicNotExist
 from rocketbroker.records.names import is_retry_topic
-from rocketbroker.routing.allocation import STRATEGIES, allocate
+from rocketbroker.routing.allocation import named
 from rocketbroker.routing.topic_view import MessageQueue
 
 _log: Final = logging.getLogger("rocketbroker.client")
@@ -33,14 +29,11 @@ class Rebalance:
         """
         @raise ConfigurationError: there is no such strategy.
         """
-        if settings.strategy not in STRATEGIES:
-            raise ConfigurationError(
-                f"there is no strategy {settings.strategy!r}; there are "
-                f"{', '.join(sorted(STRATEGIES))}"
-            )
         self._instance = instance
         self._settings = settings
+        self._strategy = named(settings.strategy)
         self._unknown: set[str] = set()
+        self._undecided: set[str] = set()
 
     async def assigned(self, topic: str) -> list[MessageQueue] | None:
         """The queues of a topic that are ours; None if that cannot be known now."""
@@ -63,8 +56,31 @@ class Rebalance:
         except RocketbrokerError as problem:
             _log.debug("The members of %s: %s", self._settings.group, problem)
             return None
-        me = instance.membership.client_id
-        return allocate(self._settings.strategy, queues, sorted(members), me)
+        return self._share(topic, queues, sorted(members))
+
+    def _share(
+        self, topic: str, queues: list[MessageQueue], members: list[str]
+    ) -> list[MessageQueue] | None:
+        """What the strategy says; None if it fails, so that nothing changes.
+
+        It may name any queues; those of the topic that can be read count.
+        """
+        me = self._instance.membership.client_id
+        try:
+            chosen = set(self._strategy(queues, members, me) or ())
+        except Exception as problem:
+            if topic not in self._undecided:
+                _log.warning(
+                    "Strategy %r cannot share the queues of %s, which stay where they "
+                    "are: %s",
+                    self._settings.strategy,
+                    topic,
+                    problem or type(problem).__name__,
+                )
+            self._undecided.add(topic)
+            return None
+        self._undecided.discard(topic)
+        return [queue for queue in queues if queue in chosen]
 
     def _wait_for(self, topic: str) -> None:
         if topic not in self._unknown and not is_retry_topic(topic):

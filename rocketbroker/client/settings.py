@@ -15,6 +15,7 @@ from rocketbroker.config.addresses import split_address
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, names
 from rocketbroker.records.outgoing import MAX_BODY_BYTES
+from rocketbroker.routing.allocation import Strategy
 from rocketbroker.wire.frames import MAX_BYTES
 
 #: Names name servers where the program names none.
@@ -154,8 +155,9 @@ class ConsumerSettings:
         that has it.
     @ivar start: where a group without offsets begins: C{"latest"}, C{"earliest"}, or
         seconds since 1970.
-    @ivar strategy: how the members share the queues: a name of
-        L{rocketbroker.allocation}.
+    @ivar strategy: how the members share the queues, the same for all of them: a name,
+        a strategy, or any function of queues, members and member;
+        L{rocketbroker.routing.allocation}.
     @ivar prefetch: how many messages of a queue wait for the user at most.
     @ivar prefetch_bytes: how many bytes of them.
     @ivar max_unacknowledged: how many messages of a queue may be unacknowledged.
@@ -180,7 +182,7 @@ class ConsumerSettings:
     mode: str = "classic"
     invisible_seconds: float = attrs.field(default=60.0, validator=_positive)
     start: str | float = "latest"
-    strategy: str = "AVG"
+    strategy: str | Strategy = "AVG"
     prefetch: int = attrs.field(default=32, validator=_positive)
     prefetch_bytes: int = attrs.field(default=4 << 20, validator=_positive)
     max_unacknowledged: int = attrs.field(default=1000, validator=_positive)

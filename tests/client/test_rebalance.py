@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.client.consumer import Consumer
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.records.names import retry_topic
+from rocketbroker.routing.allocation import Configured, ConsistentHash, NearbyRoom
 from rocketbroker.routing.topic_view import MessageQueue
 from rocketbroker.wire.codes import RequestCode
 from tests.client.cluster import ClientCluster
@@ -169,10 +172,70 @@ class RebalanceTests(SynchronousTestCase):
         )
 
     def test_strategyHasToExist(self) -> None:
-        """Those of RocketMQ, by their names."""
-        first = self.here.started(strategy="AVG_BY_CIRCLE")
-        second = self.here.started(strategy="AVG_BY_CIRCLE")
+        """Those of RocketMQ that need nothing else, by their names."""
+        for name in ("AVG_BY_CIRCLE", "CONSISTENT_HASH"):
+            group = f"G_{name}"
+            first = self.here.started(strategy=name, group=group)
+            second = self.here.started(strategy=name, group=group)
+            self.runtime.advance(2.0)
+            self.assertShared(first, second)
+        for nothing in ("LUCK", None):
+            with self.assertRaises(ConfigurationError) as caught:
+                self.here.consumer(strategy=nothing)
+            self.assertIn("AVG_BY_CIRCLE", str(caught.exception))
+
+    def test_strategyMayBeAFunction(self) -> None:
+        """It is asked with all queues of a topic, all members and the member, sorted;
+        what it names that is no queue of the topic is passed over."""
+        asked = []
+
+        def oldest_has_all(
+            queues: Sequence[MessageQueue], members: Sequence[str], member: str
+        ) -> list[MessageQueue] | None:
+            asked.append((queues, members, member))
+            if member != members[0]:
+                return None
+            return [*queues, MessageQueue("OTHER", "b1", 0), queues[0]]
+
+        members = [self.here.started(strategy=oldest_has_all) for _ in range(2)]
         self.runtime.advance(2.0)
-        self.assertShared(first, second)
-        with self.assertRaises(ConfigurationError):
-            self.here.consumer(strategy="LUCK")
+        self.assertEqual(sorted(len(self.queues(one)) for one in members), [0, 4])
+        ids = self.here.broker().members("G")
+        self.assertEqual({member for _, _, member in asked}, set(ids))
+        queues, everyone, _ = [one for one in asked if one[0][0].topic == "T"][-1]
+        self.assertEqual(everyone, sorted(ids))
+        self.assertEqual(queues, sorted(queues))
+        self.assertEqual(len(queues), 4)
+
+    def test_configuredQueuesAreAMembersOwn(self) -> None:
+        """Of each topic those that are named, whoever else is there."""
+        one = MessageQueue("T", "b2", 1)
+        first = self.here.started(strategy=Configured([one]))
+        second = self.here.started(strategy=Configured([one]))
+        self.runtime.advance(2.0)
+        for consumer in (first, second):
+            self.assertEqual(set(consumer.queues), {one})
+
+    def test_strategyThatFailsChangesNothing(self) -> None:
+        """It is asked again each second, and the reason is told once."""
+        rooms = {"b1": "east", "b2": "west"}
+        east = NearbyRoom(
+            ConsistentHash(), lambda queue: rooms.get(queue.broker), lambda _: "east"
+        )
+        consumer = self.here.started(strategy=east)
+        self.assertShared(consumer)
+        del rooms["b2"]
+        with self.assertLogs("rocketbroker.client", "WARNING") as logs:
+            consumer.wake()
+            self.runtime.advance(10.0)
+        self.assertShared(consumer)
+        told = [line for line in logs.output if " of T," in line]
+        self.assertEqual(len(told), 1, logs.output)
+        self.assertIn("no room is known of queue 0 of T on b2", told[0])
+
+    def test_noQueuesChangeNothing(self) -> None:
+        """A topic that cannot be read for now: as in Java its queues are kept."""
+        consumer = self.here.started()
+        self.here.cluster.topics["T"] = {"b1": 0, "b2": 0}
+        self.runtime.advance(60.0)
+        self.assertShared(consumer)
