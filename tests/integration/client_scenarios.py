@@ -1,0 +1,487 @@
+"""What a client has to be able to do, as scenarios for the one for asyncio.
+
+The official client's scenarios, written anew: the same names, and the same is asserted.
+They share nothing but a cluster, so all may run at once. Missing are those for which
+the client has no words: I{request-reply}, I{query}, I{topic-lifecycle},
+I{admin-tables}, and of I{offsets} the reset while a member is there. Times have no
+limits but those that show a mistake, as machines may be busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rocketbroker.aio import Message, MessageStream, ReceivedMessage, Session, connect
+from rocketbroker.blocking import Client, Settings
+from rocketbroker.client.errors import MessageIllegal
+
+#: How long a scenario may take, in seconds; nothing is asserted about it.
+SECONDS = 120.0
+
+#: Nothing more comes if nothing came for so long.
+SILENCE = 0.5
+
+
+class Scene:
+    """Where a scenario plays.
+
+    @ivar names: the name server.
+    @ivar folder: for files.
+    """
+
+    def __init__(self, names: str) -> None:
+        self.names = names
+        self.folder = tempfile.TemporaryDirectory()
+        self._client = Client(Settings(names))
+
+    def close(self) -> None:
+        """Close and remove what it has."""
+        self._client.close()
+        self.folder.cleanup()
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nothing else has."""
+        return f"{prefix}_{random.getrandbits(40):010x}"
+
+    def topic(self, queues: int) -> str:
+        """A topic that nothing else uses."""
+        name = self.fresh("T")
+        self._client.create_topic(name, queues)
+        return name
+
+    def connect(self, **options: Any) -> Session:
+        """A session of its own."""
+        return connect(self.names, **options)
+
+    def reader(
+        self, mq: Session, topic: str, group: str | None = None, **options: Any
+    ) -> MessageStream:
+        """A consumer from the first message on."""
+        group = group or self.fresh("G")
+        return mq.consumer(topic, group, **{"start": "earliest", **options})
+
+    def total(self, topic: str) -> int:
+        """How many messages a topic has."""
+        client = self._client
+        return sum(
+            client.max_offset(queue) - client.min_offset(queue)
+            for queue in client.queues(topic)
+        )
+
+
+async def read(stream: MessageStream, count: int) -> list[ReceivedMessage]:
+    """The next messages, acknowledged."""
+    found: list[ReceivedMessage] = []
+    while len(found) < count:
+        message = await stream.next()
+        assert message is not None
+        await message.ack()
+        found.append(message)
+    return found
+
+
+async def until(ready: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    while not ready():
+        await asyncio.sleep(0.02)
+
+
+def equal(wanted: object, found: object) -> None:
+    """Fail unless both are the same."""
+    assert wanted == found, f"want {wanted}, got {found}"
+
+
+def texts(messages: list[ReceivedMessage]) -> list[str]:
+    """Their bodies, sorted."""
+    return sorted(message.text for message in messages)
+
+
+# Sending.
+
+
+async def send_receive(scene: Scene) -> None:
+    """All bodies, tags, keys, properties and times arrive."""
+    topic, sent = scene.topic(4), []
+    async with scene.connect() as mq, scene.reader(mq, topic) as messages:
+        for number in range(100):
+            sent.append(f"body-{number}-\u4e2d\u6587")
+            key, more = f"k{number}", {"n": str(number)}
+            result = await mq.send(topic, sent[-1], tag="A", keys=key, properties=more)
+            assert result.message_id and result.offset_ids[0]
+            equal(0, result.status)
+        found = await read(messages, 100)
+    equal(sorted(sent), texts(found))
+    for message in found:
+        equal("A", message.tag)
+        equal([f"k{message.properties['n']}"], message.keys)
+        assert message.stored_at > 0 and message.sent_at > 0
+
+
+async def send_async(scene: Scene) -> None:
+    """Many sends at once are all stored."""
+    topic = scene.topic(4)
+    async with scene.connect() as mq:
+        sends = (mq.send(topic, f"async-{number}") for number in range(500))
+        results = await asyncio.gather(*sends)
+    equal({0}, {result.status for result in results})
+    equal(500, scene.total(topic))
+
+
+async def send_oneway(scene: Scene) -> None:
+    """What is not waited for is stored all the same."""
+    topic = scene.topic(4)
+    async with scene.connect() as mq:
+        for number in range(50):
+            await mq.send_oneway(topic, f"oneway-{number}")
+        await until(lambda: scene.total(topic) == 50)
+
+
+async def send_batch(scene: Scene) -> None:
+    """One request, forty messages, each with its id."""
+    topic = scene.topic(1)
+    batch = [Message(topic, f"batch-{number}", "B") for number in range(40)]
+    async with scene.connect() as mq:
+        (result,) = await mq.send_batch(batch)
+        equal(40, len(set(result.message_ids)))
+        async with scene.reader(mq, topic, tags="B") as messages:
+            found = await read(messages, 40)
+    equal(sorted(f"batch-{number}" for number in range(40)), texts(found))
+
+
+async def auto_create(scene: Scene) -> None:
+    """A topic comes with its first message."""
+    topic = scene.fresh("AUTO")
+    async with scene.connect() as mq:
+        await mq.send(topic, "auto")
+        async with scene.reader(mq, topic) as messages:
+            equal(["auto"], texts(await read(messages, 1)))
+
+
+async def compressed(scene: Scene) -> None:
+    """A long body is the same in the end, in all ways to compress."""
+    topic, body = scene.topic(1), "compress me " * 4200
+    for how in ("zlib", "lz4", "zstd"):
+        async with scene.connect(compress=how) as mq:
+            await mq.send(topic, body)
+    async with scene.connect() as mq, scene.reader(mq, topic) as messages:
+        found = await read(messages, 3)
+    equal([body] * 3, texts(found))
+
+
+async def too_large(scene: Scene) -> None:
+    """The broker refuses with 13, and goes on."""
+    topic = scene.topic(1)
+    async with scene.connect(max_body_bytes=16 << 20, compress_over=16 << 20) as mq:
+        try:
+            await mq.send(topic, bytes(5 << 20))
+        except MessageIllegal as problem:
+            equal(13, problem.code)
+        else:
+            raise AssertionError("5 MiB are accepted")
+        await mq.send(topic, "still alive")
+
+
+# Receiving.
+
+
+async def long_poll(scene: Scene) -> None:
+    """Pulls that wait are woken."""
+    topic = scene.topic(1)
+    delays = []
+    async with scene.connect() as mq, scene.reader(mq, topic) as messages:
+        for number in range(21):
+            await mq.send(topic, f"lp-{number}")
+            stored = time.monotonic()
+            await read(messages, 1)
+            delays.append(time.monotonic() - stored)
+            await asyncio.sleep(0.05)
+    # A pull that was not woken ends after 15 s.
+    assert statistics.median(delays) < 5.0, delays
+
+
+async def pull(scene: Scene) -> None:
+    """Queues that a reader names, from their first message to the last, and again."""
+    topic = scene.topic(2)
+    async with scene.connect() as mq:
+        results = [await mq.send(topic, f"pull-{number}") for number in range(60)]
+        queues = sorted({result.queue for result in results})
+        lite = mq.lite_pull(scene.fresh("G"), queues=queues, start="earliest")
+        async with lite:
+            found: list[str] = []
+            while len(found) < 60:
+                found += [one.text for one in await lite.poll(1.0, 7)]
+            equal(sorted(f"pull-{number}" for number in range(60)), sorted(found))
+            await lite.commit()
+            for queue in queues:
+                equal(30, await lite.committed(queue))
+            await lite.seek(queues[0], 25)
+            again: list[str] = []
+            while len(again) < 5:
+                again += [one.text for one in await lite.poll(1.0)]
+            equal(5, len(again))
+
+
+async def lite_pull(scene: Scene) -> None:
+    """A member of a group polls all."""
+    topic = scene.topic(4)
+    async with scene.connect() as mq:
+        for number in range(60):
+            await mq.send(topic, f"lite-{number}")
+        found: set[str] = set()
+        group = scene.fresh("G")
+        async with mq.lite_pull(group, topic, start="earliest") as lite:
+            while len(found) < 60:
+                found.update(one.text for one in await lite.poll(1.0))
+
+
+async def tags(scene: Scene) -> None:
+    """Only the tags that are wanted."""
+    topic = scene.topic(2)
+    async with scene.connect() as mq:
+        for number in range(30):
+            tag = f"T{number % 3}"
+            await mq.send(topic, f"{tag}-{number}", tag=tag)
+        async with scene.reader(mq, topic, tags="T0 || T2") as messages:
+            found = await read(messages, 20)
+            assert await messages.next(SILENCE) is None
+    equal({"T0", "T2"}, {message.tag for message in found})
+
+
+async def sql92(scene: Scene) -> None:
+    """Only the properties that are wanted."""
+    topic = scene.topic(2)
+    wanted = "a BETWEEN 10 AND 19 AND c IN ('even') AND TAGS IS NOT NULL"
+    async with scene.connect() as mq:
+        for number in range(30):
+            more = {"a": str(number), "c": "odd" if number % 2 else "even"}
+            await mq.send(topic, f"s-{number}", tag="S", properties=more)
+        async with scene.reader(mq, topic, sql=wanted) as messages:
+            found = await read(messages, 5)
+            assert await messages.next(SILENCE) is None
+    equal([f"s-{number}" for number in range(10, 20, 2)], texts(found))
+
+
+async def orderly(scene: Scene) -> None:
+    """Each key in its order, also if one message fails once."""
+    topic = scene.topic(4)
+    seen: dict[str, list[int]] = {}
+    failed: list[ReceivedMessage] = []
+    async with scene.connect() as mq:
+        for number in range(200):
+            key = str(number % 10)
+            await mq.send(topic, f"{key}:{number // 10}", order_key=key)
+        async with scene.reader(mq, topic, ordered=True) as messages:
+            async for message in messages:
+                key, place = message.text.split(":")
+                if message.text == "3:5" and not failed:
+                    failed.append(message)
+                    await message.retry()
+                    continue
+                seen.setdefault(key, []).append(int(place))
+                await message.ack()
+                if sum(map(len, seen.values())) == 200:
+                    break
+    equal({str(key): [*range(20)] for key in range(10)}, seen)
+    assert failed
+
+
+async def cluster_share(scene: Scene) -> None:
+    """Two members share; the one that is left has all."""
+    topic, group = scene.topic(4), scene.fresh("G")
+    one: list[ReceivedMessage] = []
+    two: list[ReceivedMessage] = []
+
+    async def into(stream: MessageStream, box: list[ReceivedMessage]) -> None:
+        async for message in stream:
+            box.append(message)
+            await message.ack()
+
+    async with scene.connect() as mq:
+        first = scene.reader(mq, topic, group)
+        second = scene.reader(mq, topic, group)
+
+        def owned(stream: MessageStream) -> int:
+            return sum(queue.topic == topic for queue in stream.queues)
+
+        async with first, second:
+            await until(lambda: owned(first) == owned(second) == 2)
+            reading = [
+                asyncio.create_task(into(first, one)),
+                asyncio.create_task(into(second, two)),
+            ]
+            await asyncio.gather(*(mq.send(topic, f"share-{n}") for n in range(200)))
+            await until(lambda: len({*texts(one), *texts(two)}) == 200)
+            assert len(one) > 20 and len(two) > 20, (len(one), len(two))
+            await first.close()
+            await asyncio.gather(*(mq.send(topic, f"after-{n}") for n in range(100)))
+            after = {f"after-{n}" for n in range(100)}
+            await until(lambda: after <= {*texts(two)})
+        await asyncio.gather(*reading)
+
+
+async def retry(scene: Scene) -> None:
+    """What comes again has its topic, and says how often it came."""
+    topic = scene.topic(1)
+    async with scene.connect() as mq, scene.reader(mq, topic) as messages:
+        await mq.send(topic, "retry me")
+        first = await messages.next()
+        assert first is not None
+        await first.retry(delay_level=1)
+        (second,) = await read(messages, 1)
+    equal((1, 2), (first.attempt, second.attempt))
+    equal((topic, "retry me"), (second.topic, second.text))
+
+
+async def dead_letter(scene: Scene) -> None:
+    """After its attempts a message is put aside."""
+    topic, group = scene.topic(1), scene.fresh("G")
+    async with scene.connect() as mq:
+        await mq.send(topic, "doomed")
+        async with scene.reader(mq, topic, group, max_attempts=1) as messages:
+            for _ in range(2):
+                message = await messages.next()
+                assert message is not None
+                await message.retry(delay_level=1)
+            async with scene.reader(mq, f"%DLQ%{group}") as dead:
+                equal(["doomed"], texts(await read(dead, 1)))
+
+
+async def delay_level(scene: Scene) -> None:
+    """Level 2 is five seconds."""
+    await _delayed(scene, 4.8, delay_level=2)
+
+
+async def timer(scene: Scene) -> None:
+    """Three seconds, from brokers of 5.0 on."""
+    await _delayed(scene, 1.9, delay=3.0)
+
+
+async def _delayed(scene: Scene, least: float, **options: Any) -> None:
+    topic = scene.topic(1)
+    async with scene.connect() as mq, scene.reader(mq, topic) as messages:
+        begun = time.monotonic()
+        await mq.send(topic, "later", **options)
+        equal(["later"], texts(await read(messages, 1)))
+        took = time.monotonic() - begun
+    assert took >= least, f"after {took} s"
+
+
+async def transaction(scene: Scene) -> None:
+    """Commit, rollback, and both after the broker has asked."""
+    topic = scene.topic(1)
+    mq = scene.connect(group=scene.fresh("PG"))
+    asked: set[str] = set()
+
+    @mq.check(topic)
+    def decide(message: Any) -> bool:
+        asked.add(message.text)
+        return bool(message.text == "unknown-yes")
+
+    immune = {"CHECK_IMMUNITY_TIME_IN_SECONDS": "2"}
+    async with mq, scene.reader(mq, topic) as messages:
+        for text in ("unknown-yes", "unknown-no", "rollback", "commit"):
+            begun = await mq.transaction(topic, text, properties=immune)
+            if text == "commit":
+                await begun.commit()
+            elif text == "rollback":
+                await begun.rollback()
+        equal(["commit", "unknown-yes"], texts(await read(messages, 2)))
+        await until(lambda: asked == {"unknown-yes", "unknown-no"})
+        assert await messages.next(SILENCE) is None
+
+
+async def offsets(scene: Scene) -> None:
+    """By time; committed; nothing again after a clean restart."""
+    topic, group = scene.topic(1), scene.fresh("G")
+    async with scene.connect() as mq:
+        for number in range(10):
+            await mq.send(topic, f"first-{number}")
+        await asyncio.sleep(1.1)
+        middle = time.time()
+        await asyncio.sleep(1.1)
+        for number in range(10):
+            result = await mq.send(topic, f"second-{number}")
+        async with scene.reader(mq, topic, group) as messages:
+            await read(messages, 20)
+        async with scene.reader(mq, topic, group) as messages:
+            assert await messages.next(2.5) is None
+        async with mq.lite_pull(scene.fresh("G"), queues=[result.queue]) as lite:
+            equal(10, await lite.offset_for_time(result.queue, middle))
+
+
+async def broadcast(scene: Scene) -> None:
+    """Each of two members has all."""
+    topic, group = scene.topic(4), scene.fresh("G")
+    options = {"broadcast": True, "offset_folder": scene.folder.name}
+    wanted = sorted(f"bc-{number}" for number in range(20))
+    async with (
+        scene.connect(instance_name=scene.fresh("i")) as one,
+        scene.connect(instance_name=scene.fresh("i")) as two,
+        scene.reader(one, topic, group, **options) as first,
+        scene.reader(two, topic, group, **options) as second,
+    ):
+        for text in wanted:
+            await one.send(topic, text)
+        for stream in (first, second):
+            equal(wanted, texts(await read(stream, 20)))
+
+
+Scenario = Callable[[Scene], Awaitable[None]]
+
+SCENARIOS: dict[str, Scenario] = {
+    "send-receive": send_receive,
+    "send-async": send_async,
+    "send-oneway": send_oneway,
+    "send-batch": send_batch,
+    "auto-create": auto_create,
+    "compressed": compressed,
+    "too-large": too_large,
+    "long-poll": long_poll,
+    "pull": pull,
+    "lite-pull": lite_pull,
+    "tags": tags,
+    "sql92": sql92,
+    "orderly": orderly,
+    "broadcast": broadcast,
+    "cluster-share": cluster_share,
+    "retry": retry,
+    "dead-letter": dead_letter,
+    "delay-level": delay_level,
+    "timer": timer,
+    "transaction": transaction,
+    "offsets": offsets,
+}
+
+
+async def failures(names: str, without: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Run all scenarios at once; what failed, and why.
+
+    @param names: the name server.
+    @param without: those that the broker cannot do.
+    """
+    scene = Scene(names)
+    found: dict[str, str] = {}
+
+    async def play(name: str, scenario: Scenario) -> None:
+        try:
+            await asyncio.wait_for(scenario(scene), SECONDS)
+        except Exception as problem:
+            found[name] = f"{type(problem).__name__}: {problem}"
+
+    try:
+        await asyncio.gather(
+            *(
+                play(name, scenario)
+                for name, scenario in SCENARIOS.items()
+                if name not in without
+            )
+        )
+    finally:
+        scene.close()
+    return found
