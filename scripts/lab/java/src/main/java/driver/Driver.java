@@ -4,6 +4,7 @@ import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
 import java.io.BufferedReader;
+import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
@@ -318,8 +319,10 @@ public final class Driver {
         double failPart = c.getDoubleValue("failPart");
         Set<String> suspending = Collections.synchronizedSet(new TreeSet<>());
         if (c.containsKey("suspendOnceAt")) suspending.add(c.getString("suspendOnceAt"));
+        FileOutputStream notes = c.containsKey("file") ? new FileOutputStream(c.getString("file"), true) : null;
         if (c.getBooleanValue("orderly")) consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
             for (MessageExt m : messages) {
+                if (notes != null) { note(notes, m); continue; }
                 if (suspending.remove(Base64.getEncoder().encodeToString(m.getBody()))) return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
                 JSONObject seen = seen(m);
                 boolean fails = Math.random() < failPart;
@@ -331,6 +334,7 @@ public final class Driver {
         });
         else consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             for (MessageExt m : messages) {
+                if (notes != null) { note(notes, m); continue; }
                 box.add(seen(m));
                 if (m.getReconsumeTimes() < failing) {
                     context.setDelayLevelWhenNextConsume(c.getIntValue("level"));
@@ -343,6 +347,16 @@ public final class Driver {
         consumer.start();
         consumers.put(name, consumer);
         return "started";
+    }
+
+    /** A line of a file instead of what "received" answers: it is there even if this process is killed. Scripts know its form. */
+    private static void note(FileOutputStream notes, MessageExt m) {
+        String line = System.nanoTime() + " " + m.getQueueId() + " " + m.getQueueOffset() + " " + new String(m.getBody(), StandardCharsets.UTF_8) + "\n";
+        try {
+            notes.write(line.getBytes(StandardCharsets.UTF_8));
+        } catch (java.io.IOException problem) {
+            throw new IllegalStateException(problem);
+        }
     }
 
     /** What has arrived, as soon as there are "atLeast" of them or "timeoutMs" have passed. */
