@@ -19,6 +19,7 @@ A connection belongs to one thread; another thread may close it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, final
 
 from rocketbroker.blocking.machine import Machine, Stream
@@ -31,6 +32,10 @@ from rocketbroker.wire.frames import MAX_BYTES, encode
 
 #: How long a connection may take to be made.
 CONNECT_SECONDS: Final = 3.0
+
+#: A connection that rested for so long is looked at before it is used: the server may
+#: have closed it.
+IDLE_SECONDS: Final = 1.0
 
 #: How many refusals may wait to be sent; more requests of the server are dropped.
 MAX_REFUSALS: Final = 100
@@ -72,6 +77,7 @@ class ServerConnection:
         self._held_size = 0
         self._refusals = 0
         self._why_lost = "it was never open"
+        self._used_at = 0.0
         self.connects = 0
         self.requests = 0
         self.dropped = 0
@@ -95,8 +101,9 @@ class ServerConnection:
         self._last_opaque = opaque = self._last_opaque % _OPAQUES + 1
         command.opaque = opaque
         frame = encode(command, max_bytes=self._max_bytes)
-        deadline = self._machine.monotonic() + seconds
-        self._open(seconds)
+        now = self._machine.monotonic()
+        deadline = now + seconds
+        self._open(seconds, now)
         self._deadlines[opaque] = deadline
         self.requests += 1
         self._held.append(frame)
@@ -133,10 +140,11 @@ class ServerConnection:
         command.flag |= ONEWAY
         self._last_opaque = command.opaque = self._last_opaque % _OPAQUES + 1
         frame = encode(command, max_bytes=self._max_bytes)
-        self._open(seconds)
+        now = self._machine.monotonic()
+        self._open(seconds, now)
         self.requests += 1
         self._held.append(frame)
-        self._write(self._machine.monotonic() + seconds)
+        self._write(now + seconds)
 
     def forget(self, ticket: int) -> None:
         """Drop the answer to a request, whenever it comes."""
@@ -155,13 +163,28 @@ class ServerConnection:
             self._refusals = 0
             self._deadlines.clear()
 
-    def _open(self, seconds: float) -> None:
+    def _open(self, seconds: float, now: float) -> None:
+        stream = self._stream
+        if stream is not None and now >= self._used_at + IDLE_SECONDS:
+            self._look(stream)
+        self._used_at = now
         if self._stream is None:
             self._stream = self._machine.connect(
                 self._host, self._port, min(seconds, CONNECT_SECONDS)
             )
             self._incoming = Connection(self._max_bytes)
             self.connects += 1
+
+    def _look(self, stream: Stream) -> None:
+        """Read what has come while nothing was asked; the end of the stream closes it.
+
+        Nothing of the next request has gone out, so it may go over a new connection.
+        """
+        if self._deadlines or self._held:
+            return
+        with suppress(ConnectionLost, RemoteProtocolError):  # either has closed it
+            if stream.wait(False, 0.0).readable:
+                self._receive(stream)
 
     def _write(self, deadline: float) -> None:
         """Send all that is held."""
@@ -196,14 +219,18 @@ class ServerConnection:
             self.close("a request took too long")
             raise RequestTimeout(f"{self.address} did not answer in time")
         if stream.wait(to_write, left).readable:
-            try:
-                data = stream.receive()
-            except ConnectionLost as problem:
-                raise self._lost(problem) from problem
-            if data:
-                self._take(data)
-            elif data is not None:
-                self.close("the server closed it")
+            self._receive(stream)
+
+    def _receive(self, stream: Stream) -> None:
+        """Read what has come."""
+        try:
+            data = stream.receive()
+        except ConnectionLost as problem:
+            raise self._lost(problem) from problem
+        if data:
+            self._take(data)
+        elif data is not None:
+            self.close("the server closed it")
 
     def _lost(self, problem: ConnectionLost) -> ConnectionLost:
         """Close what has broken; an error that says to which server it was."""

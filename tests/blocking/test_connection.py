@@ -46,6 +46,19 @@ class ConnectionTests(SynchronousTestCase):
         self.assertEqual(connection.connects, 1)
         self.assertEqual(connection.requests, 2)
 
+    def test_closedWhileIdleIsConnectedAnew(self) -> None:
+        """Unseen: nothing of the next request had gone out."""
+        connection = self.make()
+        for _ in range(2):
+            connection.invoke(Command(1), 3.0)
+            self.machine.streams[-1].hung_up = True
+            self.machine.now += 120
+            self.assertEqual(connection.invoke(Command(1), 3.0).code, 0)
+            self.machine.now += 120
+            connection.oneway(Command(1))
+        self.assertEqual(connection.connects, 3)
+        self.assertTrue(self.machine.streams[0].closed)
+
     def test_inFlight(self) -> None:
         """Answers are given to those who asked, in whatever order they come."""
         held: list[Command] = []
