@@ -151,7 +151,8 @@ TABLE: dict[str, set[str]] = {
     "app": BELOW_BROKER
     | {"broker", "nameserver", "controller", "client", "workers", "metrics"},
     "cli": BELOW_BROKER
-    | {"broker", "blocking", "storetools", "sources", "arrow", "export", "app"},
+    | {"broker", "blocking", "storetools", "sources", "arrow", "export", "app"}
+    | {"client", "threads"},
 }
 
 #: Edges that go up, and circles, which are still to be cut.

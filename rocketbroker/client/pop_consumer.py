@@ -13,6 +13,7 @@ member; so a message that has waited here for too long is left alone.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Final, final
 
 from rocketbroker.client.inbox import Inbox, Taken
@@ -106,6 +107,10 @@ class PopConsumer:
         await self.stop_reading()
         await self._instance.membership.leave(consumer=self.settings.group)
         await self._instance.close()
+
+    def offsets(self) -> Mapping[MessageQueue, int]:
+        """None: no queue is its own."""
+        return {}
 
     def _data(self) -> ConsumerData:
         return ConsumerData(

@@ -100,6 +100,11 @@ class MessageStream:
         """The queues that are ours now."""
         return sorted(self._consumer.queues)
 
+    @property
+    def positions(self) -> Mapping[MessageQueue, int]:
+        """The first offset of each of them that is not acknowledged; none with pop."""
+        return self._consumer.offsets()
+
     async def close(self) -> None:
         """Leave the group: the other members have the queues at once. Idempotent."""
         self._closed(self)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, final
 
@@ -95,6 +95,11 @@ class MessageStream:
     def queues(self) -> list[MessageQueue]:
         """The queues that are ours now."""
         return self._stream.queues
+
+    @property
+    def positions(self) -> Mapping[MessageQueue, int]:
+        """See L{core.MessageStream.positions}."""
+        return self._stream.positions
 
     async def __aenter__(self) -> MessageStream:
         return await self._start()

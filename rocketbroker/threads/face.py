@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from types import FrameType
@@ -108,6 +108,11 @@ class MessageStream:
     def queues(self) -> list[MessageQueue]:
         """The queues that are ours now."""
         return self._stream.queues
+
+    @property
+    def positions(self) -> Mapping[MessageQueue, int]:
+        """See L{core.MessageStream.positions}."""
+        return self._stream.positions
 
     def close(self) -> None:
         """See L{core.MessageStream.close}; any thread may call it."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -12,6 +14,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from scripts.lab.servers import environment
 
 COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
+
+#: How long anything may take; nothing is asserted about it.
+SECONDS = 60.0
 
 
 class CommandTests(SynchronousTestCase):
@@ -73,6 +78,40 @@ class CommandTests(SynchronousTestCase):
         self.assertIn("V5", self.call("cluster ls"))
         self.call("topic delete Orders --yes")
         self.assertEqual(self.call("topic ls"), "")
+
+    def test_membersShareTheWorkOfAGroup(self) -> None:
+        """Of two that follow each has queues of its own; at a signal they leave."""
+        self.call("topic create Shared -q 2")
+        members, files = [], []
+        for _ in range(2):
+            files.append(Path(self.mktemp()))
+            with open(files[-1], "wb") as out:
+                member = subprocess.Popen(
+                    [*COMMAND, *"message receive Shared -g sharing --follow".split()],
+                    stdout=out,
+                    env={**environment(), "ROCKETMQ_NAMESRV": self.names},
+                )
+            members.append(member)
+            self.addCleanup(member.wait)
+            self.addCleanup(member.kill)
+        sent: set[str] = set()
+        found: list[list[str]] = [[], []]
+        end = time.monotonic() + SECONDS
+        while not all(found) or {*found[0], *found[1]} < sent:
+            self.assertLess(time.monotonic(), end, found)
+            if not all(found):
+                more = [str(len(sent) + number) for number in range(4)]
+                self.call("message send Shared", "\n".join(more))
+                sent.update(more)
+            time.sleep(0.2)
+            found = [each.read_text().split() for each in files]
+        for member in members:
+            member.send_signal(signal.SIGTERM)
+        self.assertEqual([member.wait(SECONDS) for member in members], [143, 143])
+        self.assertEqual({*found[0], *found[1]}, sent)
+        self.assertEqual(self.call("message receive Shared -g sharing"), "")
+        (row,) = json.loads(self.call("bench receive Shared -g all --count 4 -o json"))
+        self.assertEqual(row["received"], 4)
 
     def test_pipeline(self) -> None:
         """What one command writes another one reads; a reader that goes is no error."""

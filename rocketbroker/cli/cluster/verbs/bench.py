@@ -14,6 +14,7 @@ from typing import Final, final
 import click
 
 from rocketbroker.blocking.client import TOPIC_SECONDS
+from rocketbroker.blocking.consumer import EARLIEST
 from rocketbroker.blocking.machine import Machine
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
@@ -220,17 +221,36 @@ def percentiles(times: Sequence[float]) -> dict[str, object]:
 @click.option(
     "--count", type=click.IntRange(min=1), metavar="N", help="So many at most."
 )
+@click.option(
+    "-g",
+    "--group",
+    metavar="GROUP",
+    help="Consume as a member of it, and commit. [default: read only]",
+)
 @_SECONDS
 @changing
 def bench_receive(
-    cluster: Cluster, rows: Rows, topic: str, count: int | None, seconds: float
+    cluster: Cluster,
+    rows: Rows,
+    topic: str,
+    count: int | None,
+    group: str | None,
+    seconds: float,
 ) -> None:
     """Read the messages of TOPIC from the first one on, and show the rate.
 
-    Nothing is committed; records are counted and not decoded.
+    Without --group nothing is committed; records are counted and not decoded. With it
+    the rate is that of a consumer, which acknowledges each message; several of them
+    share the queues.
     """
     client = cluster.client
     machine = client.settings.machine
+    if group is not None:
+        cluster.queues(topic)
+        begun_at = machine.monotonic()
+        got, size = _consume(cluster, topic, group, count, seconds)
+        _show(rows, topic, got, size, machine.monotonic() - begun_at)
+        return
     puller = Puller(client)
     begun_at = machine.monotonic()
     end = begun_at + seconds
@@ -248,11 +268,34 @@ def bench_receive(
         chunks.close()
         if machine.monotonic() >= end or got == count:
             break
+    _show(rows, topic, got, size, machine.monotonic() - begun_at)
+
+
+def _consume(
+    cluster: Cluster, topic: str, group: str, count: int | None, seconds: float
+) -> tuple[int, int]:
+    """Consume as a member of a group; how many messages and bytes of bodies."""
+    from rocketbroker.cli.cluster.verbs.group_reader import member
+
+    now = cluster.client.settings.machine.monotonic
+    end = now() + seconds
+    got = size = 0
+    with member(cluster, topic, group, EARLIEST, "*") as messages:
+        while got != count and (left := end - now()) > 0:
+            message = messages.next(left)
+            if message is not None:
+                got += 1
+                size += len(message.body)
+                message.ack()
+    return got, size
+
+
+def _show(rows: Rows, topic: str, got: int, size: int, seconds: float) -> None:
     if not got:
         raise NotThere(
             f"{topic} has no messages: 'rocketbroker bench send' makes some."
         )
-    took = max(machine.monotonic() - begun_at, 1e-9)
+    took = max(seconds, 1e-9)
     rows.details(
         "result",
         {

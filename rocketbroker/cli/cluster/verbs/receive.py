@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
@@ -27,6 +27,9 @@ from rocketbroker.cli.formats import count_of
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
 from rocketbroker.records.names import TOOLS_CONSUMER, group_problem
 from rocketbroker.records.record import StoredMessage
+
+if TYPE_CHECKING:
+    from rocketbroker.threads import ReceivedMessage
 
 #: How long one look waits for messages, in seconds; an interrupt waits as long.
 POLL_SECONDS: Final = 1.0
@@ -55,7 +58,7 @@ _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
     "-g",
     "--group",
     metavar="GROUP",
-    help="Go on where it is, and commit. [default: read only]",
+    help="Read as a member of it, and commit. [default: read only]",
 )
 @click.option(
     "--from",
@@ -110,22 +113,73 @@ def message_receive(
     """Write the messages of a topic to standard output.
 
     Without --group nothing is committed. Up to what is there now, unless --follow or
-    --wait is given. With --group each message is committed after it is written; it
-    takes no part in the group's rebalance, so no other member should be online.
+    --wait is given. With --group it is a member of it, and shares the queues with the
+    others; each message is committed after it is written. With --queue, too, it is no
+    member, and reads those queues whoever else does.
 
     Exit status 3: fewer messages came than --count.
     """
     write = _writer(output, template)
     queues = cluster.queues(topic, queue_texts)
+    if group is not None and not queue_texts:
+        _check_group(group, begin)
+        ends = None
+        if not follow and wait is None:
+            ends = {queue: cluster.client.max_offset(queue) for queue in queues}
+        written = _as_member(
+            cluster, topic, group, begin, tag, write, ends, wait, count
+        )
+        _check_count(written, count)
+        return
     consumer = _consumer(cluster, topic, group, begin, tag, queues)
-    ends: dict[MessageQueue, int] | None = None
+    ends = None
     if not follow and wait is None:
         client = cluster.client
         ends = {queue: client.max_offset(queue) for queue in consumer.positions}
     received = _ReceiveRun(cluster, consumer, write, ends, count, group is not None)
     received.run(wait)
-    if count is not None and received.written < count:
-        raise NotThere(f"{received.written} of {count_of(count, 'message')} came.")
+    _check_count(received.written, count)
+
+
+def _check_count(written: int, count: int | None) -> None:
+    if count is not None and written < count:
+        raise NotThere(f"{written} of {count_of(count, 'message')} came.")
+
+
+def _check_group(group: str, begin: str) -> None:
+    problem = group_problem(group)
+    if problem is not None or begin not in (EARLIEST, LATEST):
+        raise Failure(
+            problem
+            or "--group begins at earliest or latest: rocketbroker group "
+            "reset sets a time.",
+            USAGE,
+        )
+
+
+def _as_member(
+    cluster: Cluster,
+    topic: str,
+    group: str,
+    begin: str,
+    tag: str,
+    write: Callable[[StoredMessage, str], bytes],
+    ends: dict[MessageQueue, int] | None,
+    wait: float | None,
+    count: int | None,
+) -> int:
+    """Write what a member of the group gets; how many messages."""
+    from rocketbroker.cli.cluster.verbs.group_reader import GroupReader, member
+
+    out = sys.stdout.buffer
+
+    def take(message: ReceivedMessage) -> None:
+        out.write(write(message.stored, message.queue.broker))
+
+    with member(cluster, topic, group, begin, tag) as messages:
+        reader = GroupReader(cluster, messages, take, out.flush)
+        reader.run(ends, wait, count)
+    return reader.taken
 
 
 class _ReceiveRun:
@@ -249,14 +303,7 @@ def _consumer(
     name = group or TOOLS_CONSUMER
     is_time = begin not in (EARLIEST, LATEST)
     if group is not None:
-        problem = group_problem(group)
-        if problem is not None or is_time:
-            raise Failure(
-                problem
-                or "--group begins at earliest or latest: rocketbroker group "
-                "reset sets a time.",
-                USAGE,
-            )
+        _check_group(group, begin)
         consumer = Consumer(client, name, topic, tag, begin, queues)
         consumer.start()
         return consumer

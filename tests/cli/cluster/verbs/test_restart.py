@@ -108,7 +108,8 @@ class RestartTests(VerbCase):
 
     def test_followGoesOn(self) -> None:
         """A message that comes after the restart is received, and nothing twice."""
-        for words in (("--follow",), ("--wait", "60"), ("--follow", "-g", "G")):
+        alone = ("--follow", "-g", "G", "--queue", "broker-a:0")
+        for words in (("--follow",), ("--wait", "60"), alone):
             self.begun = self.machine.now
             count = self.cluster.rig.store.queue("T", 0).max_offset + 1
             self.restart_broker(self.append)
