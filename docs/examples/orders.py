@@ -5,12 +5,13 @@ Start a broker, then this program::
     rocketbroker standalone --temporary
     python3 docs/examples/orders.py 127.0.0.1:9876
 
-It ends when no order has come for two seconds.
+It ends when no order has come for five seconds.
 """
 
 import sys
 
-from rocketbroker.blocking import connect
+from rocketbroker.blocking import Client, Settings
+from rocketbroker.threads import connect
 
 
 def place(mq, count):
@@ -31,35 +32,35 @@ def bill(mq):
     """Write invoices for paid orders; one fails the first time."""
     billed = []
     failed = False
-    # What is not acknowledged comes again with the next receive of the group.
-    for _ in range(2):
-        for order in mq.receive("Orders", group="billing", tags="paid", wait=2):
+    options = {"tags": "paid", "start": "earliest"}
+    with mq.consumer("Orders", group="billing", **options) as orders:
+        while order := orders.next(timeout=5):
             if order.text == "order 4" and not failed:
                 failed = True
+                order.retry(delay_level=1)  # it comes again after a second
                 continue
             billed.append(order.text)
             order.ack()
     return billed
 
 
-def lag(mq, topic, group):
+def lag(client, topic, group):
     """How many messages a group has not yet acknowledged."""
     behind = 0
-    for queue in mq.client.queues(topic):
-        end = mq.client.max_offset(queue)
-        behind += end - (mq.client.committed_offset(queue, group) or 0)
+    for queue in client.queues(topic):
+        end = client.max_offset(queue)
+        behind += end - (client.committed_offset(queue, group) or 0)
     return behind
 
 
 def main(name_server="127.0.0.1:9876"):
     """Run the example."""
-    with connect(name_server) as mq:
-        mq.client.create_topic("Orders", queues=4)
+    with Client(Settings(name_server)) as client, connect(name_server) as mq:
+        client.create_topic("Orders", queues=4)
         place(mq, 30)
         billed = bill(mq)
         print(f"billed {len(billed)} orders, {len(set(billed))} different ones")
-    with connect(name_server) as mq:
-        print(f"billing has {lag(mq, 'Orders', 'billing')} messages left")
+        print(f"billing has {lag(client, 'Orders', 'billing')} messages left")
 
 
 if __name__ == "__main__":
