@@ -36,6 +36,7 @@ AWAY: Final = (
     "needs a second broker that is away: tests.cli.cluster.test_cluster has its words"
 )
 ENGINE: Final = "needs an engine for containers and their images"
+PART: Final = "a part of a program: tests.integration.test_clients runs its like"
 MACHINE: Final = "needs a second machine"
 
 #: What is not run in any form.
@@ -51,6 +52,8 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
     Reason("docs/command-line.rst", "rocketbroker: since ", "what a command says"),
     Reason("docs/command-line.rst", "rocketbroker group show billing\n", AWAY),
+    Reason("docs/clients.rst", "mq = connect()", PART),
+    Reason("docs/clients.rst", 'mq = connect(group="payments")', PART),
     Reason("docs/container.rst", "docker ", ENGINE),
     Reason("docs/container.rst", "podman ", ENGINE),
     Reason("docs/container.rst", "buildah ", ENGINE),
