@@ -45,19 +45,18 @@ _READY = re.compile(r"^ready: .*name server ([^,\s]+),", re.MULTILINE)
 _PROOF = """\
 import sys
 
-from rocketbroker.blocking import connect
 from rocketbroker.codec import form, sends
+from rocketbroker.threads import connect
 
 print(form.FORM, sends.__file__)
 with connect(sys.argv[1]) as mq:
     for number in range(20):
         mq.send("Wheel", b"body %d" % number, keys=[f"k{number}"])
     bodies = set()
-    for message in mq.receive("Wheel", group="wheel", wait=10):
-        bodies.add(message.body)
-        message.ack()
-        if len(bodies) == 20:
-            break
+    with mq.consumer("Wheel", group="wheel", start="earliest") as messages:
+        while len(bodies) < 20 and (message := messages.next(10)):
+            bodies.add(message.body)
+            message.ack()
 assert bodies == {b"body %d" % number for number in range(20)}, bodies
 """
 

@@ -1,19 +1,10 @@
 # -*- test-case-name: tests.blocking -*-
 """A client on a plain socket, without Twisted and without threads of its own.
 
-One import suffices::
-
-    from rocketbroker.blocking import connect
-
-    with connect("127.0.0.1:9876") as mq:
-        mq.send("Orders", b"hello", tag="paid", keys=["k1"], delay_level=3)
-        for message in mq.receive("Orders", group="billing", wait=5):
-            print(message.text)
-            message.ack()
-
-Nothing here opens a connection before it is used. Threads may share a C{Session}, a
-C{Client} and a C{Producer}. Spark executors and tools use the parts: clients, producers
-and pullers can be pickled, and a copy makes its own connections::
+Spark executors and tools use it; programs that send and receive use
+L{rocketbroker.threads}. Nothing here opens a connection before it is used. Threads may
+share a C{Client} and a C{Producer}. Clients, producers and pullers can be pickled, and
+a copy makes its own connections::
 
     client = Client(Settings("127.0.0.1:9876"))
     client.create_topic("Orders", queues=4)
@@ -27,7 +18,7 @@ and pullers can be pickled, and a copy makes its own connections::
 
 The modules:
 
-  - L{session}: connect, send, receive, acknowledge.
+  - L{session}: connect, send, receive, acknowledge; it goes with the next release.
   - L{settings}: the settings of a client.
   - L{client}: questions about topics, queues and offsets;
     creating topics.
@@ -53,6 +44,7 @@ The names below are imported when they are first used, so that importing a modul
 package costs no more than that module.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -90,9 +82,24 @@ _MODULES = {
     "MessageQueue": "routes",
 }
 
+#: Names that go with the next release, and what to import instead.
+_GOING = {
+    "connect": "rocketbroker.threads.connect",
+    "Session": "rocketbroker.threads.Session",
+    "Receiver": "rocketbroker.threads.MessageStream",
+    "Received": "rocketbroker.threads.ReceivedMessage",
+}
+
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _GOING:
+        warnings.warn(
+            f"rocketbroker.blocking.{name} goes with the next release; use "
+            f"{_GOING[name]}, where the members of a group share its queues",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     module = import_module(f"{__name__}.{_MODULES.get(name, name.lower())}")
     return getattr(module, name)

@@ -24,8 +24,17 @@ class ImportTests(SynchronousTestCase):
         for name in blocking.__all__:
             self.assertIsNotNone(getattr(blocking, name))
         self.assertIs(blocking.connect, connect)
+        self.flushWarnings()
         with self.assertRaises(AttributeError):
             blocking.nothing  # noqa: B018
+
+    def test_goingNamesSayWhatToUseInstead(self) -> None:
+        """The simple face, and nothing else."""
+        for name in blocking.__all__:
+            getattr(blocking, name)
+        texts = [str(warning["message"]) for warning in self.flushWarnings()]
+        self.assertEqual(len(texts), 4)
+        self.assertIn("use rocketbroker.threads.connect", texts[0])
 
 
 class SessionTests(SynchronousTestCase):

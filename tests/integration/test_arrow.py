@@ -9,7 +9,7 @@ import duckdb
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.arrow import read
-from rocketbroker.blocking import connect
+from rocketbroker.blocking.session import connect
 from rocketbroker.records.batches import encode_part
 from rocketbroker.sources.retry import NoAnswer
 from scripts.lab.servers import Cluster, environment

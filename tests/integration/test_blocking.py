@@ -14,12 +14,12 @@ from typing import ClassVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.blocking import connect
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.consumer import Consumer
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.puller import NOTHING_NEW, Puller, messages
+from rocketbroker.blocking.session import connect
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import (
     ConfigurationError,

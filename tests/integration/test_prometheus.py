@@ -14,10 +14,10 @@ from typing import Any
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from rocketbroker.blocking import connect
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
+from rocketbroker.blocking.session import connect
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
