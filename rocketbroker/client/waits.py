@@ -1,10 +1,12 @@
 # -*- test-case-name: tests.client.test_waits -*-
 """Waiting, made of futures with one waiter each: signals, tasks that end together.
 
-- L{Signal}: wakes all that wait for something to happen.
-- L{Tasks}: what one part of the client has running; it can be ended as a whole.
-- L{together}: several coroutines side by side, until the last has ended.
-- L{within}: one coroutine, for so long at most.
+The parts:
+
+  - L{Signal}: wakes all that wait for something to happen.
+  - L{Tasks}: what one part of the client has running; it can be ended as a whole.
+  - L{together}: several coroutines side by side, until the last has ended.
+  - L{within}: one coroutine, for so long at most.
 """
 
 from __future__ import annotations

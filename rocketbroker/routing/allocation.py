@@ -4,18 +4,18 @@ queues of a topic.
 
 All members see the same queues and members in the same order, so that each finds its
 own share without asking the others. Members in Java and ours may be in one group, so
-every strategy gives exactly what the class of Java's client gives:
+every strategy gives exactly what the class of Java's client gives::
 
   =======================  =====================================
   here                     in Java
   =======================  =====================================
-  C{"AVG"}                 AllocateMessageQueueAveragely
-  C{"AVG_BY_CIRCLE"}       AllocateMessageQueueAveragelyByCircle
-  C{"CONSISTENT_HASH"},    AllocateMessageQueueConsistentHash
-  L{ConsistentHash}
-  L{Configured}            AllocateMessageQueueByConfig
-  L{MachineRooms}          AllocateMessageQueueByMachineRoom
-  L{NearbyRoom}            AllocateMachineRoomNearby
+  "AVG"                    AllocateMessageQueueAveragely
+  "AVG_BY_CIRCLE"          AllocateMessageQueueAveragelyByCircle
+  "CONSISTENT_HASH",       AllocateMessageQueueConsistentHash
+  ConsistentHash
+  Configured               AllocateMessageQueueByConfig
+  MachineRooms             AllocateMessageQueueByMachineRoom
+  NearbyRoom               AllocateMachineRoomNearby
   =======================  =====================================
 
 Clients choose among all of them (L{named}); the broker, asked by request 400, knows the

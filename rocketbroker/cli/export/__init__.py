@@ -1,7 +1,9 @@
 # -*- test-case-name: tests.cli.export -*-
 """C{rocketbroker export}: topics as files.
 
-- L{commands}: the noun, and C{run}.
-- L{follow}: exporting as messages come.
-- L{views}: looking at exports: status, lag, verify, report.
+The parts:
+
+  - L{commands}: the noun, and C{run}.
+  - L{follow}: exporting as messages come.
+  - L{views}: looking at exports: status, lag, verify, report.
 """

@@ -1,6 +1,8 @@
 # -*- test-case-name: tests.integration.test_starts -*-
 """The verbs that start servers.
 
-- L{standalone}: a name server and a broker in this process.
-- L{run}: C{broker run} and C{namesrv run}.
+The parts:
+
+  - L{standalone}: a name server and a broker in this process.
+  - L{run}: C{broker run} and C{namesrv run}.
 """

@@ -1,7 +1,9 @@
 # -*- test-case-name: tests.client.test_runtimes -*-
 """What drives the client: the only modules of it that know asyncio or Twisted.
 
-- L{on_asyncio}: the caller's running loop.
-- L{on_twisted}: a reactor.
-- L{machine}: clocks and identity, for both.
+The parts:
+
+  - L{on_asyncio}: the caller's running loop.
+  - L{on_twisted}: a reactor.
+  - L{machine}: clocks and identity, for both.
 """

@@ -1,7 +1,9 @@
 # -*- test-case-name: tests.cli.cluster.doctor -*-
 """C{rocketbroker doctor}: what is wrong, and what to do.
 
-- L{doctor}: the verb.
-- L{finding}: one thing that is wrong.
-- L{machine_checks}, L{cluster_checks}, L{replica_checks}: what is looked at.
+The parts:
+
+  - L{doctor}: the verb.
+  - L{finding}: one thing that is wrong.
+  - L{machine_checks}, L{cluster_checks}, L{replica_checks}: what is looked at.
 """
