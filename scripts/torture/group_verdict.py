@@ -52,8 +52,11 @@ class Watch:
         maybe = len(owned) - len(known)
         self.all_is_well = not maybe
         for queue in range(self._queues):
-            self._note("two owners", queue, at, count[queue] > 1)
-            self._note("no owner", queue, at, not count[queue] and not maybe)
+            # What one that was not asked may change is as it was.
+            if count[queue] > 1 or not maybe:
+                self._note("two owners", queue, at, count[queue] > 1)
+            if count[queue] or not maybe:
+                self._note("no owner", queue, at, not count[queue])
             self.all_is_well &= count[queue] == 1
 
     def _note(self, what: str, queue: int, at: float, is_so: bool) -> None:

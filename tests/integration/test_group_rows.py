@@ -52,6 +52,14 @@ class WatchTests(SynchronousTestCase):
         watch.see(4.0, {"a": frozenset({0}), "b": frozenset()})
         self.assertEqual(watch.longest, {"two owners": 0.0, "no owner": 1.0})
 
+    def test_memberThatJoinsEndsNothing(self) -> None:
+        """A queue without owner has none until somebody says that it has it."""
+        watch = Watch(1)
+        watch.see(1.0, {"a": frozenset(), "b": frozenset()})
+        watch.see(2.0, {"a": frozenset(), "b": None})
+        watch.see(5.0, {"a": frozenset(), "b": frozenset({0})})
+        self.assertEqual(watch.longest, {"two owners": 0.0, "no owner": 4.0})
+
 
 class CountsTests(SynchronousTestCase):
     """L{counts}."""
