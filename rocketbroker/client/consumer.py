@@ -218,7 +218,7 @@ class Consumer:
         return taken
 
     async def acknowledge(self, taken: Taken) -> None:
-        """See L{ReceivedMessage.ack}."""
+        """See C{ReceivedMessage.ack}."""
         self._check_open()
         self._settle(taken)
 
@@ -228,7 +228,7 @@ class Consumer:
             self._settled.fire()
 
     async def send_back(self, taken: Taken, delay_level: int) -> None:
-        """See L{ReceivedMessage.retry}."""
+        """See C{ReceivedMessage.retry}."""
         self._check_open()
         queue, message = taken
         if not queue.is_given(message):

@@ -137,7 +137,7 @@ class PopConsumer:
     # What becomes of messages.
 
     async def acknowledge(self, taken: Taken) -> None:
-        """See L{ReceivedMessage.ack}.
+        """See C{ReceivedMessage.ack}.
 
         @raise RocketbrokerError: the broker does not hear of it: the message is given
             out again, unless it is acknowledged before.
@@ -150,7 +150,7 @@ class PopConsumer:
         self._settle(taken)
 
     async def send_back(self, taken: Taken, delay_level: int) -> None:
-        """See L{ReceivedMessage.retry}."""
+        """See C{ReceivedMessage.retry}."""
         found = self._given(taken)
         if found is None:
             return

@@ -41,15 +41,15 @@ class ReceivedMessage(MessageView):
         self._message = message
 
     def ack(self) -> Deferred[None]:
-        """See L{CoreMessage.ack}."""
+        """See C{CoreMessage.ack}."""
         return Deferred.fromCoroutine(self._message.ack())
 
     def retry(self, delay_level: int = 0) -> Deferred[None]:
-        """See L{CoreMessage.retry}."""
+        """See C{CoreMessage.retry}."""
         return Deferred.fromCoroutine(self._message.retry(delay_level))
 
     def dead_letter(self) -> Deferred[None]:
-        """See L{CoreMessage.dead_letter}."""
+        """See C{CoreMessage.dead_letter}."""
         return Deferred.fromCoroutine(self._message.dead_letter())
 
 
@@ -80,7 +80,7 @@ class MessageStream:
         return self
 
     def next(self, timeout: float | None = None) -> Deferred[ReceivedMessage | None]:
-        """See L{core.MessageStream.next}."""
+        """See C{core.MessageStream.next}."""
         return Deferred.fromCoroutine(self._next(timeout))
 
     async def _next(self, timeout: float | None) -> ReceivedMessage | None:
@@ -88,7 +88,7 @@ class MessageStream:
         return None if message is None else ReceivedMessage(message)
 
     def close(self) -> Deferred[None]:
-        """See L{core.MessageStream.close}."""
+        """See C{core.MessageStream.close}."""
         return Deferred.fromCoroutine(self._stream.close())
 
     @property
@@ -98,7 +98,7 @@ class MessageStream:
 
     @property
     def positions(self) -> Mapping[MessageQueue, int]:
-        """See L{core.MessageStream.positions}."""
+        """See C{core.MessageStream.positions}."""
         return self._stream.positions
 
     async def __aenter__(self) -> MessageStream:
@@ -256,7 +256,7 @@ class Session:
     transaction = _beginning(core.Session.transaction)
 
     def check(self, topic: str) -> Callable[[C], C]:
-        """See L{core.Session.check}; the function may return a Deferred."""
+        """See C{core.Session.check}; the function may return a Deferred."""
         return self.core.check(topic)
 
     def start(self) -> Deferred[Session]:
@@ -267,7 +267,7 @@ class Session:
     def consumer(
         self, topic: str, group: str, **options: Unpack[ConsumerOptions]
     ) -> MessageStream:
-        """See L{core.Session.consumer}."""
+        """See C{core.Session.consumer}."""
         return MessageStream(self.core.consumer(topic, group, **options))
 
     def lite_pull(
@@ -279,7 +279,7 @@ class Session:
         auto_commit: bool = True,
         **options: Unpack[ConsumerOptions],
     ) -> LitePullConsumer:
-        """See L{core.Session.lite_pull}."""
+        """See C{core.Session.lite_pull}."""
         made = self.core.lite_pull(
             group, topic, queues=queues, auto_commit=auto_commit, **options
         )
@@ -293,7 +293,7 @@ class Session:
         concurrency: int = CONCURRENCY,
         **options: Unpack[ConsumerOptions],
     ) -> Callable[[L], L]:
-        """See L{core.Session.on}."""
+        """See C{core.Session.on}."""
         register = self.core.on(topic, group=group, concurrency=concurrency, **options)
 
         def decorate(listener: L) -> L:
@@ -303,7 +303,7 @@ class Session:
         return decorate
 
     def run(self) -> Deferred[None]:
-        """See L{core.Session.run}.
+        """See C{core.Session.run}.
 
         A reactor that is about to stop lets it finish what is in hand before.
         """
@@ -327,7 +327,7 @@ class Session:
         return Deferred.fromCoroutine(self.core.run()).addBoth(ended)
 
     def stop(self) -> None:
-        """See L{core.Session.stop}."""
+        """See C{core.Session.stop}."""
         self.core.stop()
 
 

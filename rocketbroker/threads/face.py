@@ -54,15 +54,15 @@ class ReceivedMessage(MessageView):
         self._message = message
 
     def ack(self) -> None:
-        """See L{CoreMessage.ack}."""
+        """See C{CoreMessage.ack}."""
         self._thread.call(self._message.ack())
 
     def retry(self, delay_level: int = 0) -> None:
-        """See L{CoreMessage.retry}."""
+        """See C{CoreMessage.retry}."""
         self._thread.call(self._message.retry(delay_level))
 
     def dead_letter(self) -> None:
-        """See L{CoreMessage.dead_letter}."""
+        """See C{CoreMessage.dead_letter}."""
         self._thread.call(self._message.dead_letter())
 
 
@@ -100,7 +100,7 @@ class MessageStream:
         return message
 
     def next(self, timeout: float | None = None) -> ReceivedMessage | None:
-        """See L{core.MessageStream.next}."""
+        """See C{core.MessageStream.next}."""
         message = self._thread.call(self._stream.next(timeout))
         return None if message is None else ReceivedMessage(self._thread, message)
 
@@ -111,11 +111,11 @@ class MessageStream:
 
     @property
     def positions(self) -> Mapping[MessageQueue, int]:
-        """See L{core.MessageStream.positions}."""
+        """See C{core.MessageStream.positions}."""
         return self._stream.positions
 
     def close(self) -> None:
-        """See L{core.MessageStream.close}; any thread may call it."""
+        """See C{core.MessageStream.close}; any thread may call it."""
         self._thread.call(self._stream.close())
 
 
@@ -300,7 +300,7 @@ class Session:
     transaction = _beginning(core.Session.transaction)
 
     def check(self, topic: str) -> Callable[[C], C]:
-        """See L{core.Session.check}; the function is called in a thread of its own."""
+        """See C{core.Session.check}; the function is called in a thread of its own."""
         thread, session = self.behind()
         register = session.check(topic)
 
@@ -318,7 +318,7 @@ class Session:
     def consumer(
         self, topic: str, group: str, **options: Unpack[ConsumerOptions]
     ) -> MessageStream:
-        """See L{core.Session.consumer}."""
+        """See C{core.Session.consumer}."""
         thread, session = self.behind()
         return MessageStream(thread, session.consumer(topic, group, **options))
 
@@ -331,7 +331,7 @@ class Session:
         auto_commit: bool = True,
         **options: Unpack[ConsumerOptions],
     ) -> LitePullConsumer:
-        """See L{core.Session.lite_pull}."""
+        """See C{core.Session.lite_pull}."""
         thread, session = self.behind()
         made = session.lite_pull(
             group, topic, queues=queues, auto_commit=auto_commit, **options
@@ -346,7 +346,7 @@ class Session:
         concurrency: int = CONCURRENCY,
         **options: Unpack[ConsumerOptions],
     ) -> Callable[[L], L]:
-        """See L{core.Session.on}; the listener is called in a thread of a pool."""
+        """See C{core.Session.on}; the listener is called in a thread of a pool."""
         thread, session = self.behind()
         register = session.on(topic, group=group, concurrency=concurrency, **options)
 
@@ -363,7 +363,7 @@ class Session:
         return decorate
 
     def run(self) -> None:
-        """See L{core.Session.run}; KeyboardInterrupt ends it, too."""
+        """See C{core.Session.run}; KeyboardInterrupt ends it, too."""
         thread, session = self.behind()
         running = thread.submit(session.run())
 

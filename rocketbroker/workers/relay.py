@@ -10,8 +10,9 @@ The seam
 ========
 
 The table of the worker's connections has the responders that the worker serves itself:
-sends, while it may append them (L{own_sends}). It looks there first; what is not there,
-and what they leave, is relayed.
+sends, while it may append them
+(L{worker_sends<rocketbroker.workers.worker_sends>}). It looks there first; what is not
+there, and what they leave, is relayed.
 
 Sends of one connection are stored in the order in which they came. So while one that
 was relayed may not be stored yet, the next ones of that connection are relayed, too:

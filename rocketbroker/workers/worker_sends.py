@@ -100,7 +100,7 @@ class OwnSends:
     ) -> None:
         """
         @param join: joins the owner's store, by its settings and its address in
-            records; raises L{OSError} if that cannot be done.
+            records; raises C{OSError} if that cannot be done.
         @param group: the clients' connections; its table gets the responders while
             anything is allowed.
         """

@@ -8,8 +8,6 @@ The modules:
   - L{message}: view and find; L{send}, L{receive}: pipes.
   - L{broker}: also the noun cluster; L{clients}: the nouns consumer and producer.
   - L{top}: rates and lags, live. L{bench}: loads.
-  - L{doctor}: what is wrong: L{doctor_cluster}, L{doctor_replicas}, L{doctor_machine};
-    L{finding}.
   - L{namesrv}: settings, write permissions. L{mqadmin}: RocketMQ's
     spellings; L{mqadmin_names}: what becomes of each.
   - L{offset}, L{kv}; L{context}: names for name servers.
