@@ -53,7 +53,7 @@ SECONDS: Final = 3600.0
 WATCHED_SECONDS: Final = 1.0
 
 #: How long it may be silent: `tail -f | send` has nothing to say.
-SILENT_SECONDS: Final = 4.0
+SILENT_SECONDS: Final = 15.0
 
 #: Steps that install, with the network of this machine.
 ONLINE: Final = re.compile(
