@@ -48,7 +48,7 @@ CONVERSATIONS: dict[Callable[[Side], None], set[str]] = {
         # Java says the topic where it should say its groups.
         "who",
     },
-    consumers_talk.assignments: {"clientId None", "consumerGroup None"},
+    consumers_talk.assignments: {"consumerGroup None"},
     operators_talk.topics: {
         # No such permission means anything.
         *("with perm=8", "with perm=8, then", "with perm=-1", "with perm=-1, then"),
