@@ -35,7 +35,7 @@ class FileOffsetTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.here = ClientCluster("b1")
         self.disk = MemoryDisk()
-        self.path = "/home/c/G/offsets.json"
+        self.path = "/offsets/c/G/offsets.json"
 
     def read(self) -> list[int | None]:
         """The offsets of both queues, read anew."""
@@ -44,7 +44,7 @@ class FileOffsetTests(SynchronousTestCase):
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file."""
-        self.disk.make_dirs("/home/c/G")
+        self.disk.make_dirs("/offsets/c/G")
         file = self.disk.open(name, create=True)
         file.truncate(0)
         file.pwrite(content, 0)
