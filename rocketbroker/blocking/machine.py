@@ -8,7 +8,6 @@ executors as it is.
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import time
@@ -17,6 +16,7 @@ from typing import Final, NamedTuple, Protocol, final
 
 import attrs
 
+from rocketbroker.config.machine import Identity, identity
 from rocketbroker.errors import ConnectionLost
 
 #: Events, as C{select.poll} has them where it is there.
@@ -57,14 +57,6 @@ class Stream(Protocol):
 
     def close(self) -> None:
         """Close it; idempotent."""
-
-
-class Identity(NamedTuple):
-    """What unique keys are made of: address (4 or 16 bytes), process, a number."""
-
-    address: bytes
-    process_id: int
-    token: int
 
 
 class Machine(Protocol):
@@ -128,19 +120,8 @@ class ThisMachine:
         time.sleep(seconds)
 
     def identity(self) -> Identity:
-        """The address of the way out, the process, and a number by chance.
-
-        Finding the way out sends nothing. Without one it is the loopback address; the
-        number keeps such clients apart.
-        """
-        address = "127.0.0.1"
-        with contextlib.suppress(OSError):
-            probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            with probe:
-                probe.connect(("192.0.2.1", 9))
-                address = probe.getsockname()[0]
-        token = int.from_bytes(os.urandom(4), "big")
-        return Identity(socket.inet_aton(address), os.getpid(), token)
+        """See L{rocketbroker.config.machine.identity}."""
+        return identity()
 
 
 class Poll(Protocol):

@@ -9,7 +9,7 @@ See C{docs/facts/client.md} 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import final
 
 from rocketbroker.blocking.connections import Connections
 from rocketbroker.blocking.settings import Settings, name_server_list
@@ -17,7 +17,6 @@ from rocketbroker.errors import (
     ConfigurationError,
     ConnectionLost,
     NoBroker,
-    NoPermission,
     RemoteProtocolError,
     RequestTimeout,
     RocketbrokerError,
@@ -25,16 +24,19 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
-from rocketbroker.routing.topic_view import MASTER, MessageQueue, TopicView
+from rocketbroker.routing.topic_view import (
+    MASTER,
+    MessageQueue,
+    TopicView,
+    first_queues,
+    writable,
+)
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.routes import ClusterInfo, TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
 __all__ = ["MASTER", "MessageQueue", "NoBroker", "Routes"]
-
-#: How many queues a topic gets that the first send creates.
-NEW_TOPIC_QUEUES: Final = 4
 
 
 @final
@@ -130,24 +132,14 @@ class Routes:
             view = self.view(topic)
         except TopicNotExist as problem:
             return self._queues_to_be(topic, problem)
-        if view.write:
-            return view.write
-        if view.masters and view.route.queue_datas:
-            raise NoPermission(
-                f"{topic} may not be written: it has no write permission"
-            )
-        raise NoBroker(f"the name server knows no master now for {topic}")
+        return writable(topic, view)
 
     def _queues_to_be(self, topic: str, problem: TopicNotExist) -> list[MessageQueue]:
         try:
             default = self.view(AUTO_CREATE_TOPIC)
         except TopicNotExist:
             raise problem from None
-        queues = [
-            MessageQueue(topic, queue.broker, queue.queue_id)
-            for queue in default.write
-            if queue.queue_id < NEW_TOPIC_QUEUES
-        ]
+        queues = first_queues(topic, default)
         if not queues:
             raise problem
         return queues

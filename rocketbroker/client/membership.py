@@ -15,9 +15,10 @@ from typing import Final, final
 from rocketbroker.client.connections import Connections
 from rocketbroker.client.outages import Outages
 from rocketbroker.client.routes import Routes
-from rocketbroker.client.runtime import Identity, Runtime
+from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.settings import ClientSettings
 from rocketbroker.client.waits import together
+from rocketbroker.config.machine import Identity
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.records.names import INNER_PRODUCER
 from rocketbroker.wire import fastjson

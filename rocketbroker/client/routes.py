@@ -20,7 +20,6 @@ from rocketbroker.errors import (
     ConfigurationError,
     ConnectionLost,
     NoBroker,
-    NoPermission,
     RemoteProtocolError,
     RequestTimeout,
     RocketbrokerError,
@@ -28,14 +27,17 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
-from rocketbroker.routing.topic_view import MASTER, MessageQueue, TopicView
+from rocketbroker.routing.topic_view import (
+    MASTER,
+    MessageQueue,
+    TopicView,
+    first_queues,
+    writable,
+)
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.routes import TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
-
-#: How many queues a topic gets that the first send creates.
-NEW_TOPIC_QUEUES: Final = 4
 
 _log: Final = logging.getLogger("rocketbroker.client")
 
@@ -171,13 +173,7 @@ class Routes:
             view = await self.view(topic, refresh)
         except TopicNotExist as problem:
             return await self._queues_to_be(topic, problem)
-        if view.write:
-            return view.write
-        if view.masters and view.route.queue_datas:
-            raise NoPermission(
-                f"{topic} may not be written: it has no write permission"
-            )
-        raise NoBroker(f"the name server knows no master now for {topic}")
+        return writable(topic, view)
 
     async def _queues_to_be(
         self, topic: str, problem: TopicNotExist
@@ -186,11 +182,7 @@ class Routes:
             default = await self.view(AUTO_CREATE_TOPIC)
         except TopicNotExist:
             raise problem from None
-        queues = [
-            MessageQueue(topic, queue.broker, queue.queue_id)
-            for queue in default.write
-            if queue.queue_id < NEW_TOPIC_QUEUES
-        ]
+        queues = first_queues(topic, default)
         if not queues:
             raise problem
         return queues

@@ -22,17 +22,11 @@ L{rocketbroker.testing.runtime}. They run one contract suite.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from rocketbroker.config.machine import Identity
 
 T = TypeVar("T")
-
-
-class Identity(NamedTuple):
-    """Who this process is: address (4 or 16 bytes), process, a number by chance."""
-
-    address: bytes
-    process_id: int
-    token: int
 
 
 class Future(Protocol[T]):

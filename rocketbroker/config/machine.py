@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import socket
 from struct import pack
-from typing import Final
+from typing import Final, NamedTuple
 
 from rocketbroker.config.paths import resolved
 
@@ -38,6 +38,25 @@ def local_address() -> str:
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"
+
+
+class Identity(NamedTuple):
+    """Who this process is to others, which ids of clients and messages are made of.
+
+    @ivar address: 4 or 16 bytes.
+    @ivar process_id: of this process.
+    @ivar token: a number by chance, which keeps those apart that share the rest.
+    """
+
+    address: bytes
+    process_id: int
+    token: int
+
+
+def identity() -> Identity:
+    """The address of the way out, the process, and a number by chance."""
+    token = int.from_bytes(os.urandom(4), "big")
+    return Identity(socket.inet_aton(local_address()), os.getpid(), token)
 
 
 def ipv4_addresses() -> list[str]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, final
 
+from rocketbroker.errors import NoBroker, NoPermission
 from rocketbroker.routing.static_topics import leading_brokers
 from rocketbroker.wire.bodies.routes import TopicRouteData
 
 #: Bits of a topic's permission.
 READ: Final = 4
 WRITE: Final = 2
+
+#: Queues for each broker of a topic that its first message creates.
+NEW_TOPIC_QUEUES: Final = 4
 
 #: The broker id of a master.
 MASTER: Final = 0
@@ -107,3 +111,28 @@ class TopicView:
             for broker in route.broker_datas
             if broker.broker_addrs
         }
+
+
+def writable(topic: str, view: TopicView) -> list[MessageQueue]:
+    """The queues to send to, of which there is one at least.
+
+    @raise NoBroker: none of the topic's brokers has a master now.
+    @raise NoPermission: none of its queues may be written.
+    """
+    if view.write:
+        return view.write
+    if view.masters and view.route.queue_datas:
+        raise NoPermission(f"{topic} may not be written: it has no write permission")
+    raise NoBroker(f"the name server knows no master now for {topic}")
+
+
+def first_queues(topic: str, default: TopicView) -> list[MessageQueue]:
+    """The queues that a topic gets by its first message, as far as they are known.
+
+    @param default: the topic of which brokers have a copy that create topics so.
+    """
+    return [
+        MessageQueue(topic, queue.broker, queue.queue_id)
+        for queue in default.write
+        if queue.queue_id < NEW_TOPIC_QUEUES
+    ]

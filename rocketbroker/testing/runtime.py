@@ -24,10 +24,10 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, final
 
 from rocketbroker.client.runtime import (
     Future,
-    Identity,
     Link,
     LinkEvents,
 )
+from rocketbroker.config.machine import Identity
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.wire.command import RESPONSE, Command
 from rocketbroker.wire.connection import Connection

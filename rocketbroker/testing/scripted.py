@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
-from rocketbroker.blocking.machine import Identity, Readiness, Stream
+from rocketbroker.blocking.machine import Readiness, Stream
+from rocketbroker.config.machine import Identity
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.wire.command import RESPONSE, Command
 from rocketbroker.wire.connection import Connection

@@ -1,38 +1,19 @@
 # -*- test-case-name: tests.client.test_runtimes -*-
-"""The machine we run on: clocks, and who we are."""
+"""The machine that a client runs on: clock, directory, signals, words of errors."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import socket
 import threading
 import time
 
 from rocketbroker.client.local_offsets import OffsetFolder
-from rocketbroker.client.runtime import Identity
 
 
 def wall_ms() -> int:
     """The wall clock, in milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def identity() -> Identity:
-    """The address of the way out, the process, and a number by chance.
-
-    Finding the way out sends nothing. Without one it is the loopback address; the
-    number keeps such clients apart.
-    """
-    address = "127.0.0.1"
-    with contextlib.suppress(OSError):
-        probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        with probe:
-            probe.connect(("192.0.2.1", 9))
-            address = probe.getsockname()[0]
-    token = int.from_bytes(os.urandom(4), "big")
-    return Identity(socket.inet_aton(address), os.getpid(), token)
 
 
 def offset_folder() -> OffsetFolder:

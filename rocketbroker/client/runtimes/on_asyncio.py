@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, cast, final
 
-from rocketbroker.client.runtime import Future, Identity, Link, LinkEvents
+from rocketbroker.client.runtime import Future, Link, LinkEvents
 from rocketbroker.client.runtimes import machine
+from rocketbroker.config.machine import Identity, identity
 from rocketbroker.errors import ConnectionLost
 
 
@@ -44,7 +45,7 @@ class AsyncioRuntime:
 
     def identity(self) -> Identity:
         """See L{rocketbroker.client.runtime.Runtime}."""
-        return machine.identity()
+        return identity()
 
     def call_later(
         self, seconds: float, callback: Callable[..., object], *args: Any
@@ -89,7 +90,8 @@ class AsyncioRuntime:
             return machine.nothing
         try:
             loop.add_signal_handler(signal.SIGTERM, callback)
-        except NotImplementedError:  # Windows
+        except NotImplementedError:
+            # The event loops of Windows watch no signals; asyncio says so by this.
             return machine.nothing
 
         def watch_no_more() -> None:

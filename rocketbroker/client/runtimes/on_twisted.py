@@ -21,8 +21,9 @@ from twisted.internet.protocol import ClientFactory, Protocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from rocketbroker.client.runtime import Future, Identity, Link, LinkEvents
+from rocketbroker.client.runtime import Future, Link, LinkEvents
 from rocketbroker.client.runtimes import machine
+from rocketbroker.config.machine import Identity, identity
 from rocketbroker.errors import ConnectionLost
 
 T = TypeVar("T")
@@ -116,7 +117,7 @@ class TwistedRuntime:
 
     def identity(self) -> Identity:
         """See L{rocketbroker.client.runtime.Runtime}."""
-        return machine.identity()
+        return identity()
 
     def call_later(
         self, seconds: float, callback: Callable[..., object], *args: Any
