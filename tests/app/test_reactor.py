@@ -10,6 +10,8 @@ from socket import socketpair
 
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.testing import MemoryReactorClock
+from twisted.python import context
+from twisted.python.log import ILogContext
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.reactor import (
@@ -105,7 +107,8 @@ class ReactorTests(SynchronousTestCase):
         self.assertEqual(turns.longest, {})
 
     def test_hubHasTurnWhenReadable(self) -> None:
-        """A hub has a turn when one of its sockets is readable."""
+        """A hub has a turn when one of its sockets is readable, and no context of the
+        log is made for it."""
         hub = Hub(self.reactor)
         self.addCleanup(hub.shut)
         ours, theirs = socketpair()
@@ -113,9 +116,12 @@ class ReactorTests(SynchronousTestCase):
             self.addCleanup(end.close)
         hub.sockets.register(ours.fileno())
         hub.watch()
+        told: list[str] = []
+        hub.watch_turn_end(lambda: told.append(context.get(ILogContext)["system"]))
         theirs.send(b"x")
         self.reactor.doIteration(5)
         self.assertEqual(hub.turn_count, 1)
+        self.assertEqual(told, ["-"])
 
     def test_otherReaderIsCalledAsUsual(self) -> None:
         """Readers that are no hub are called as Twisted calls them."""

@@ -70,6 +70,8 @@ class ConsumerTests(SynchronousTestCase):
         self.runtime.finish(first.ack())
         self.runtime.finish(consumer.close())
         self.assertEqual(self.committed(), 1)
+        # Not by the end of its connections alone.
+        self.assertIn(RequestCode.UNREGISTER_CLIENT, self.runtime.codes())
         self.assertEqual(self.here.broker().members("G"), [])
         self.assertEqual(self.runtime.links, [])
         with self.assertRaises(ClientClosed):
