@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.spark.test_source -*-
-"""Where Spark looks for the data source named rocketmq.
+"""The data source named rocketmq, in the place where Spark looks for it.
 
 It imports every top-level package whose name begins with C{pyspark_} and takes from it
 a class named exactly C{DefaultSource}; so this one package has code in its C{__init__}.

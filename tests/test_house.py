@@ -25,6 +25,8 @@ CODE_IN_INIT = {
         for package in ("blocking", "arrow", "aio", "threads", "deferred", "testing")
     ),
 }
+#: A module's docstring names the module's noun first, and asks nothing.
+NO_NOUNS = {"How", "What", "When", "Where", "Whether", "Which", "Who", "Why"}
 SETTERS = ("setattr", "delattr")
 VAGUE = {"manager", "handler", "engine", "helper", "util", "utils", "common", "base"}
 
@@ -100,7 +102,7 @@ class HouseTests(SynchronousTestCase):
         self.assertEqual(long, [])
 
     def test_heads(self) -> None:
-        """A module names its tests, says what it is, and postpones annotations."""
+        """A module names its tests and itself, and postpones annotations."""
         wrong = []
         for path in files("rocketbroker", "pyspark_rocketmq"):
             text = path.read_text("utf-8")
@@ -113,8 +115,11 @@ class HouseTests(SynchronousTestCase):
             if not tests.with_suffix(".py").exists() and not tests.is_dir():
                 wrong.append(f"{name(path)}: {match[1]} does not exist")
             tree = ast.parse(text)
-            if ast.get_docstring(tree) is None:
+            words = (ast.get_docstring(tree) or "").split()
+            if not words:
                 wrong.append(f"{name(path)}: no docstring")
+            elif words[0] in NO_NOUNS:
+                wrong.append(f"{name(path)}: the docstring begins with {words[0]}")
             if path.name == "__init__.py":
                 if len(tree.body) != 1 and name(path) not in CODE_IN_INIT:
                     wrong.append(f"{name(path)}: code in __init__")

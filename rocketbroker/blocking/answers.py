@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking.test_client -*-
-"""Whether another try may help; and fields of answers."""
+"""Failures that another try may cure, and fields of answers."""
 
 from __future__ import annotations
 

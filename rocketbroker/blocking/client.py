@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.blocking.test_client -*-
-"""What a client asks about topics and queues."""
+"""Requests of a client about topics and queues."""
 
 from __future__ import annotations
 

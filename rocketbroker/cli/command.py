@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.cli.test_command -*-
-"""The command C{rocketbroker}.
+"""The command C{rocketbroker}: its verbs, each found when it is called.
 
 Everything a verb needs is imported when the verb runs, so that C{rocketbroker --help}
 is quick and works without the extras.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_inbox -*-
-"""Which message is next: queues in turn, and in order one message of a queue at a time.
+"""The inbox of a consumer: queues in turn; in order, one message of a queue at a time.
 
 All readers of a consumer, be it one C{async for} or twenty tasks of a listener, take
 from here. Nothing is copied: what waits stays in the process queues, whose limits

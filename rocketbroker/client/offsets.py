@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_consumer -*-
-"""Where a group begins and goes on: at the broker, or, if it broadcasts, in a file.
+"""Offsets of a group: at the broker, or, if it broadcasts, in a file.
 
 C{docs/facts/client.md} 18.
 """

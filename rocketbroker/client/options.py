@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_session -*-
-"""What C{connect}, C{consumer} and C{on} take by name, for all three faces.
+"""Options of C{connect}, C{consumer} and C{on}, the same for all three faces.
 
 Unknown names are refused. C{docs/clients.rst} tells what each does; so do
 L{rocketbroker.client.settings}.

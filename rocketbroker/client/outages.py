@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_producer -*-
-"""What is away now, so that it is said once, and once that it is back."""
+"""Outages: a server that is away is logged once, and once that it is back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_queue_choice -*-
-"""Which queue the next message goes to. Pure: time is an argument.
+"""The choice of the queue for the next message. Pure: time is an argument.
 
 Queues come in turn, but not those of the broker that has just failed, if others have
 any. With latency fault tolerance a broker that was slow, or failed, is avoided for a

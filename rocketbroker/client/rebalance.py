@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_rebalance -*-
-"""Which queues are ours: each member works it out for itself, by the same rule.
+"""The rebalance: each member works out its queues for itself, by the same rule.
 
 All members see the same queues and the same members, both sorted, so their shares fit
 together. While one of them sees it otherwise, a queue may have two owners or none; it

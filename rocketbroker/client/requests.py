@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_consumer -*-
-"""What a client asks brokers beside sends and pulls.
+"""Requests of a client to brokers beside sends and pulls.
 
 Each request is tried once: whoever asks knows what to do if it fails. Time-outs are
 those of Java's clients, C{docs/facts/client.md} 2.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_routes -*-
-"""Where topics are: from the name servers, and kept while these are away.
+"""Routes of topics: from the name servers, and kept while these are away.
 
 One name server answers at a time; when it does not, the next one is asked, and stays. A
 route that is known is kept until another is learned: brokers go on serving while no

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_runtimes -*-
-"""What the client needs of the world: an interface with five verbs.
+"""The runtime, an interface: the little that the client needs of the world.
 
 The coroutines of the client are plain C{async def}. They await nothing but futures that
 a L{Runtime} made, so whatever drives the runtime drives them: the task of asyncio, a

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_served -*-
-"""What brokers ask a member of a group, on behalf of operators.
+"""Requests of brokers to a member of a group, on behalf of operators.
 
   - 220: go on at other offsets; 221: where are you.
   - 307: how are you: C{mqadmin consumerStatus}, C{rocketbroker group show}.

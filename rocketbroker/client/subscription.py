@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_subscription -*-
-"""What a group wants of a topic. Pure.
+"""Subscriptions: the messages of a topic that a group wants. Pure.
 
 Members of one group have to want the same, as in Java: the broker keeps one
 subscription for each topic of a group, the newest. C{docs/facts/client.md} 16.

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.files.test_disk -*-
-"""The real disk."""
+"""The real disk: files as the operating system has them."""
 
 from __future__ import annotations
 

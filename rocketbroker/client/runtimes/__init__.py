@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.client.test_runtimes -*-
-"""What drives the client: the only modules of it that know asyncio or Twisted.
+"""Runtimes: the only modules of the client that know asyncio or Twisted.
 
 The parts:
 
