@@ -45,10 +45,10 @@ _READY = re.compile(r"^ready: .*name server ([^,\s]+),", re.MULTILINE)
 _PROOF = """\
 import sys
 
-from rocketbroker.codec import form, sends
+from rocketbroker.codec import build, sends
 from rocketbroker.threads import connect
 
-print(form.FORM, sends.__file__)
+print(build.FORM, sends.__file__)
 with connect(sys.argv[1]) as mq:
     for number in range(20):
         mq.send("Wheel", b"body %d" % number, keys=[f"k{number}"])

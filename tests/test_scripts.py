@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 from contextlib import redirect_stderr
 from io import StringIO
 from itertools import islice
@@ -12,7 +14,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from scripts.torture.harness import judge, noted, options, parsed
 
-SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "scripts"
+
+#: An import of ours that stands in a text, for another process.
+IMPORT = re.compile(r"(?m)^from (rocketbroker[.\w]*) import ([\w, ]+)$")
 
 #: What each room may import of the others; "" are the scripts beside the rooms.
 ROOMS: dict[str, set[str]] = {
@@ -32,6 +38,26 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
+
+
+def imported_in_texts(path: Path) -> Iterator[tuple[str, str]]:
+    """The modules of ours, and names in them, that programs in texts import."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for module, names in IMPORT.findall(node.value):
+                for name in names.split(","):
+                    yield module, name.split()[0]
+
+
+def exists(module: str, name: str) -> bool:
+    """Whether a module of ours is there, and has a name or a module of that name."""
+    path = ROOT.joinpath(*module.split("."))
+    if not path.is_dir():
+        file = path.with_suffix(".py")
+        text = file.read_text("utf-8") if file.exists() else ""
+        return bool(re.search(rf"\b{name}\b", text))
+    handed_on = f'"{name}"' in (path / "__init__.py").read_text("utf-8")
+    return handed_on or (path / name).is_dir() or (path / f"{name}.py").exists()
 
 
 def room_of(module: str) -> str:
@@ -64,6 +90,20 @@ class ScriptsTests(SynchronousTestCase):
                     if other != room and other not in ROOMS[room]:
                         wrong.append(f"{path.relative_to(SCRIPTS)}: {name}")
         self.assertEqual(wrong, [])
+
+    def test_programsInTextsImportWhatIsThere(self) -> None:
+        """A rename finds them, too: no checker of types reads them."""
+        found = {
+            (str(path.relative_to(ROOT)), *one)
+            for path in (
+                *SCRIPTS.rglob("*.py"),
+                *(ROOT / "tests" / "integration").rglob("*.py"),
+            )
+            for one in imported_in_texts(path)
+        }
+        wrong = [one for one in sorted(found) if not exists(*one[1:])]
+        self.assertEqual(wrong, [])
+        self.assertGreater(len(found), 10)
 
 
 class VerdictTests(SynchronousTestCase):
