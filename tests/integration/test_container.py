@@ -129,11 +129,16 @@ def build_command() -> list[str]:
     return shlex.split(line)
 
 
-def youngest(pid: int) -> int:
-    """The process at the end of a chain of processes, each the other's only child."""
-    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        pid = int(children[0])
-    return pid
+def descendant(pid: int, *names: str) -> int:
+    """The process of a name below another one; buildah has helpers beside it."""
+    waiting = [pid]
+    while waiting:
+        pid = waiting.pop()
+        if Path(f"/proc/{pid}/comm").read_text().strip() in names:
+            return pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        waiting += map(int, children)
+    raise AssertionError(f"none of {names} runs")
 
 
 class Network:
@@ -198,7 +203,7 @@ class ContainerTests(SynchronousTestCase):
                 until(lambda: self.succeeds(*network.within, *check), SECONDS),
                 log.read_text(),
             )
-            program = youngest(broker.pid)
+            program = descendant(broker.pid, "rocketbroker")
             status = Path(f"/proc/{program}/status").read_text()
             user = config["User"].partition(":")[0]
             self.assertIn(f"Uid:\t{user}\t{user}\t{user}\t{user}\n", status)
@@ -296,7 +301,7 @@ class ContainerTests(SynchronousTestCase):
     def end(self, process: subprocess.Popen[bytes]) -> None:
         """Stop a program that may run still."""
         if process.poll() is None:
-            os.kill(youngest(process.pid), signal.SIGTERM)
+            os.kill(descendant(process.pid, "rocketbroker", "java"), signal.SIGTERM)
             process.wait(SECONDS)
 
     def succeeds(self, *words: str) -> bool:
