@@ -31,6 +31,7 @@ from rocketbroker.client.producer import Producer
 from rocketbroker.client.pull_loop import PullLoop
 from rocketbroker.client.rebalance import Rebalance
 from rocketbroker.client.received import ReceivedMessage, topic_of
+from rocketbroker.client.replies import send_reply
 from rocketbroker.client.settings import ConsumerSettings, ProducerSettings
 from rocketbroker.client.subscription import Subscription
 from rocketbroker.client.waits import Signal, Tasks, together
@@ -253,6 +254,16 @@ class Consumer:
                 "the consumer was closed before; the message is given to the group "
                 "again"
             )
+
+    async def reply(
+        self,
+        taken: Taken,
+        body: bytes | str,
+        tag: str | None,
+        properties: Mapping[str, str] | None,
+    ) -> None:
+        """See C{ReceivedMessage.reply}."""
+        await send_reply(self._retries, taken.message, body, tag, properties)
 
     def _rest(self, taken: Taken) -> None:
         """Let an ordered queue rest, and go on with the message that failed."""

@@ -74,12 +74,19 @@ class Membership:
         self._producers = {INNER_PRODUCER}
         self._consumers: dict[str, Callable[[], ConsumerData]] = {}
         self._beating: set[str] = set()
+        self._introduced = False
         self.client_id = client_id
 
     @property
     def has_groups(self) -> bool:
         """Whether there is anything that brokers have to know."""
-        return bool(self._consumers) or len(self._producers) > 1
+        has_more = bool(self._consumers) or len(self._producers) > 1
+        return has_more or self._introduced
+
+    def introduce(self) -> None:
+        """Send heartbeats from now on, also without a group: brokers find us by our
+        client id."""
+        self._introduced = True
 
     def add_producer(self, group: str) -> None:
         """Heartbeats name this group of producers from now on."""

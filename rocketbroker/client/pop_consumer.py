@@ -28,9 +28,11 @@ from rocketbroker.client.pop import (
     retry_seconds,
 )
 from rocketbroker.client.process_queue import ProcessQueue
+from rocketbroker.client.producer import Producer
 from rocketbroker.client.pull_loop import FIRST_PAUSE, LONGEST_PAUSE
 from rocketbroker.client.received import ReceivedMessage, topic_of
-from rocketbroker.client.settings import ConsumerSettings
+from rocketbroker.client.replies import send_reply
+from rocketbroker.client.settings import ConsumerSettings, ProducerSettings
 from rocketbroker.client.subscription import Subscription
 from rocketbroker.client.waits import Signal, Tasks, together
 from rocketbroker.errors import ClientClosed, RocketbrokerError, TopicNotExist
@@ -75,6 +77,7 @@ class PopConsumer:
         self._places: dict[MessageQueue, ProcessQueue] = {}
         self._handles: dict[StoredMessage, Popped] = {}
         self._room = Signal(runtime)
+        self._replies = Producer(instance, ProducerSettings())
         self._closing = False
         self.received = 0
 
@@ -166,6 +169,16 @@ class PopConsumer:
         topic = self._subscription.topic
         await self._ask(found, rest_request(topic, settings.group, found, rest))
         self._settle(taken)
+
+    async def reply(
+        self,
+        taken: Taken,
+        body: bytes | str,
+        tag: str | None,
+        properties: Mapping[str, str] | None,
+    ) -> None:
+        """See C{ReceivedMessage.reply}."""
+        await send_reply(self._replies, taken.message, body, tag, properties)
 
     def _given(self, taken: Taken) -> Popped | None:
         if self._closing:

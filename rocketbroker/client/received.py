@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, final
 
 from rocketbroker.client.inbox import Taken
@@ -19,6 +20,15 @@ class Settlement(Protocol):
 
     async def send_back(self, taken: Taken, delay_level: int) -> None:
         """See L{ReceivedMessage.retry}; C{delay_level} -1: it is a dead letter."""
+
+    async def reply(
+        self,
+        taken: Taken,
+        body: bytes | str,
+        tag: str | None,
+        properties: Mapping[str, str] | None,
+    ) -> None:
+        """See L{ReceivedMessage.reply}."""
 
 
 def topic_of(message: StoredMessage) -> str:
@@ -142,3 +152,19 @@ class ReceivedMessage(MessageView):
         @raise ClientClosed: the consumer is closed; the message comes again.
         """
         await self._settlement.send_back(self._taken, -1)
+
+    async def reply(
+        self,
+        body: bytes | str,
+        *,
+        tag: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Answer whoever sent it with C{request}; it still has to be acknowledged.
+
+        @param body: a string is sent as UTF-8.
+        @raise MessageIllegal: nobody waits for a reply to it, or the reply cannot be
+            sent.
+        @raise BrokerError: whoever sent it is gone, or does not wait any more.
+        """
+        await self._settlement.reply(self._taken, body, tag, properties)

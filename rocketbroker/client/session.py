@@ -22,7 +22,8 @@ from rocketbroker.client.local_offsets import INSTANCE_NAME, OffsetFolder
 from rocketbroker.client.options import ConsumerOptions, consumer_settings
 from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.producer import Producer
-from rocketbroker.client.received import ReceivedMessage
+from rocketbroker.client.received import MessageView, ReceivedMessage
+from rocketbroker.client.replies import REPLY_SECONDS, Replies
 from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.served import served
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
@@ -147,6 +148,7 @@ class Session:
         self._sending: Instance | None = None
         self._producer: Producer | None = None
         self._transactions: Transactions | None = None
+        self._replies: Replies | None = None
         self._checks: dict[str, Check] = {}
         self._streams: list[MessageStream] = []
         self._registrations: list[_Registration] = []
@@ -263,6 +265,35 @@ class Session:
             messages. Errors as L{send}; those before the failed request are stored.
         """
         return await self.producer.send_batch(messages, queue, timeout)
+
+    async def request(
+        self,
+        topic: str,
+        body: bytes | str,
+        *,
+        tag: str | None = None,
+        keys: str | Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        order_key: str | None = None,
+        queue: MessageQueue | None = None,
+        timeout: float = REPLY_SECONDS,
+    ) -> MessageView:
+        """Send a message to which a reader replies, and wait for that reply.
+
+        Arguments and errors as those of L{send}.
+
+        @param timeout: seconds for both.
+        @raise RequestTimeout: nobody has replied in time; the message may have been
+            read all the same, and what is replied later is lost.
+        """
+        message = message_of(
+            topic, body, tag, keys, properties, 0, None, None, order_key
+        )
+        producer = self.producer
+        if self._replies is None:
+            assert self._sending is not None
+            self._replies = Replies(self._sending, producer)
+        return await self._replies.ask(message, queue, timeout)
 
     # Transactions.
 

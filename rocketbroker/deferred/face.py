@@ -52,6 +52,18 @@ class ReceivedMessage(MessageView):
         """See C{CoreMessage.dead_letter}."""
         return Deferred.fromCoroutine(self._message.dead_letter())
 
+    def reply(
+        self,
+        body: bytes | str,
+        *,
+        tag: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Deferred[None]:
+        """See C{CoreMessage.reply}."""
+        return Deferred.fromCoroutine(
+            self._message.reply(body, tag=tag, properties=properties)
+        )
+
 
 #: Handles a message: returns, and it is acknowledged; raises, and it comes again. A
 #: Deferred or a coroutine is waited for.
@@ -252,6 +264,7 @@ class Session:
     send = _deferred(core.Session.send)
     send_oneway = _deferred(core.Session.send_oneway)
     send_batch = _deferred(core.Session.send_batch)
+    request = _deferred(core.Session.request)
     close = _deferred(core.Session.close)
     transaction = _beginning(core.Session.transaction)
 

@@ -18,6 +18,7 @@ from rocketbroker.records.outgoing import MAX_BODY_BYTES, Message, check_topic
 from rocketbroker.records.properties import (
     DELAY,
     MAX_RECONSUME_TIMES,
+    MESSAGE_TYPE,
     RECONSUME_TIME,
     TIMER_DELAY_MS,
     TIMER_DELIVER_MS,
@@ -41,6 +42,9 @@ STORED_CODES: Final = frozenset(
         ResponseCode.FLUSH_SLAVE_TIMEOUT,
     }
 )
+
+#: The type of a message that answers another one.
+REPLY: Final = "reply"
 
 #: Properties of messages that are delivered later.
 DELAYS: Final = (DELAY, TIMER_DELAY_MS, TIMER_DELIVER_MS)
@@ -157,9 +161,10 @@ class SendRequests:
         if names.is_retry_topic(message.topic):
             ext["j"] = message.properties.get(RECONSUME_TIME, "0")
             ext["l"] = message.properties.get(MAX_RECONSUME_TIMES, "16")
-        return SendRequest(
-            message.topic, RequestCode.SEND_MESSAGE_V2, ext, body, (key,)
-        )
+        code = RequestCode.SEND_MESSAGE_V2
+        if message.properties.get(MESSAGE_TYPE) == REPLY:
+            code = RequestCode.SEND_REPLY_MESSAGE_V2
+        return SendRequest(message.topic, code, ext, body, (key,))
 
     def check(self, message: Message) -> None:
         """Refuse what cannot be sent.

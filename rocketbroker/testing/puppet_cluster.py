@@ -26,6 +26,9 @@ from rocketbroker.wire.command import ONEWAY, Command
 
 HOST: Final = hosts.encode("10.0.0.9", 10911)
 
+#: What the brokers say of themselves in each message.
+CLUSTER: Final = "c"
+
 #: How long a message rests that was sent back for the first time.
 RETRY_SECONDS: Final = 10.0
 
@@ -99,6 +102,8 @@ class PuppetBroker:
         ext = command.ext or {}
         if code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
             return self._send(command, ext)
+        if code == RequestCode.SEND_REPLY_MESSAGE_V2:
+            return self._reply(command, ext)
         if code == RequestCode.PULL_MESSAGE:
             return self._pull(link, command, ext)
         if code == RequestCode.POP_MESSAGE:
@@ -181,7 +186,7 @@ class PuppetBroker:
                 topic,
                 queue_id,
                 body,
-                properties.decode(own),
+                {**properties.decode(own), "CLUSTER": CLUSTER},
                 flag,
                 int(ext["f"]),
                 times,
@@ -198,6 +203,29 @@ class PuppetBroker:
                 "queueOffset": str(stored[0]),
             },
         )
+
+    def _reply(self, command: Command, ext: dict[str, str]) -> Command:
+        """Pass a reply on to the client that it names, if it is here."""
+        own = properties.parse(ext["i"])
+        wanted = own[properties.REPLY_TO_CLIENT]
+        found = [link for link, name in self.clients.items() if name == wanted]
+        if not found:
+            return answer(1, remark=f"channel of <{wanted}> not found.")
+        fields = {
+            "producerGroup": ext["a"],
+            "topic": ext["b"],
+            "queueId": ext["e"],
+            "sysFlag": ext["f"],
+            "bornTimestamp": ext["g"],
+            "flag": ext["h"],
+            "properties": ext["i"],
+            "bornHost": "/10.0.0.1:5",
+            "storeHost": f"/{self.name}:10911",
+            "storeTimestamp": "9",
+        }
+        code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
+        found[0].send(Command(code, fields, command.body, opaque=1))
+        return answer(ext={"msgId": "0", "queueId": ext["e"], "queueOffset": "0"})
 
     def _pull(self, link: PuppetLink, command: Command, ext: dict[str, str]) -> Answer:
         if int(ext["sysFlag"]) & 1:
@@ -489,7 +517,7 @@ class PuppetCluster:
             ],
             broker_datas=[
                 BrokerData(
-                    cluster="c",
+                    cluster=CLUSTER,
                     broker_name=name,
                     broker_addrs={0: self.address(name)},
                 )

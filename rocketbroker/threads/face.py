@@ -65,6 +65,16 @@ class ReceivedMessage(MessageView):
         """See C{CoreMessage.dead_letter}."""
         self._thread.call(self._message.dead_letter())
 
+    def reply(
+        self,
+        body: bytes | str,
+        *,
+        tag: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """See C{CoreMessage.reply}."""
+        self._thread.call(self._message.reply(body, tag=tag, properties=properties))
+
 
 #: Handles a message: returns, and it is acknowledged; raises, and it comes again.
 Listener = Callable[[ReceivedMessage], object]
@@ -297,6 +307,7 @@ class Session:
     send = _waiting(core.Session.send)
     send_oneway = _waiting(core.Session.send_oneway)
     send_batch = _waiting(core.Session.send_batch)
+    request = _waiting(core.Session.request)
     transaction = _beginning(core.Session.transaction)
 
     def check(self, topic: str) -> Callable[[C], C]:
