@@ -52,6 +52,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
     Reason("docs/command-line.rst", "rocketbroker: since ", "what a command says"),
     Reason("docs/command-line.rst", "rocketbroker group show billing\n", AWAY),
+    Reason("docs/clients.rst", "reply = await mq.request(", PART),
     Reason("docs/clients.rst", "mq = connect()", PART),
     Reason("docs/clients.rst", 'mq = connect(group="payments")', PART),
     Reason("docs/container.rst", "docker ", ENGINE),

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rocketbroker.aio.face import connect
     from rocketbroker.client.lite_pull import LitePullConsumer
-    from rocketbroker.client.received import ReceivedMessage
+    from rocketbroker.client.received import MessageView, ReceivedMessage
     from rocketbroker.client.session import MessageStream, Session
     from rocketbroker.records.outgoing import Message
     from rocketbroker.routing.send_requests import SendResult
@@ -43,6 +43,7 @@ __all__ = [
     "connect",
     "Session",
     "MessageStream",
+    "MessageView",
     "ReceivedMessage",
     "LitePullConsumer",
     "Message",
@@ -54,6 +55,7 @@ _MODULES = {
     "connect": "rocketbroker.aio.face",
     "Session": "rocketbroker.client.session",
     "MessageStream": "rocketbroker.client.session",
+    "MessageView": "rocketbroker.client.received",
     "ReceivedMessage": "rocketbroker.client.received",
     "LitePullConsumer": "rocketbroker.client.lite_pull",
     "Message": "rocketbroker.records.outgoing",

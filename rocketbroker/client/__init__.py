@@ -41,6 +41,8 @@ Sending:
     tries again until the time is over.
   - L{transactions}: half messages: C{await
     begin(message)}, their ends, and the broker's questions.
+  - L{replies}: C{await ask(message)}: a message that
+    another client answers, and our answers.
 
 Receiving, from the broker to the user:
 
@@ -64,7 +66,7 @@ Receiving, from the broker to the user:
     no queue has an owner; L{pop}: its requests, and handles.
   - L{lite_pull}: a consumer that polls and seeks.
   - L{received}: a message as the user has it: C{await
-    ack()}, C{retry()}, C{dead_letter()}.
+    ack()}, C{retry()}, C{dead_letter()}, C{reply()}.
 
 What users see:
 

@@ -33,6 +33,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rocketbroker.client.received import MessageView
     from rocketbroker.records.outgoing import Message
     from rocketbroker.routing.send_requests import SendResult
     from rocketbroker.routing.topic_view import MessageQueue
@@ -48,6 +49,7 @@ __all__ = [
     "connect",
     "Session",
     "MessageStream",
+    "MessageView",
     "ReceivedMessage",
     "LitePullConsumer",
     "Message",
@@ -56,6 +58,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "MessageView": "rocketbroker.client.received",
     "Message": "rocketbroker.records.outgoing",
     "SendResult": "rocketbroker.routing.send_requests",
     "MessageQueue": "rocketbroker.routing.topic_view",

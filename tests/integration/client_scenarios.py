@@ -2,7 +2,7 @@
 
 The official client's scenarios, written anew: the same names, and the same is asserted.
 They share nothing but a cluster, so all may run at once. Missing are those for which
-the client has no words: I{request-reply}, I{query}, I{topic-lifecycle},
+the client has no words: I{query}, I{topic-lifecycle},
 I{admin-tables}, and of I{offsets} the reset while a member is there. Times have no
 limits but those that show a mistake, as machines may be busy.
 """
@@ -396,6 +396,25 @@ async def transaction(scene: Scene) -> None:
         assert await messages.next(SILENCE) is None
 
 
+async def request_reply(scene: Scene) -> None:
+    """Who asks has the reply, a short one and one that is sent compressed."""
+    topic = scene.topic(1)
+    async with scene.connect() as mq, scene.reader(mq, topic) as messages:
+
+        async def reply() -> None:
+            for times in (1, 2000):
+                message = await messages.next()
+                assert message is not None
+                await message.reply(f"re:{message.text}" * times, tag="r")
+                await message.ack()
+
+        replying = asyncio.create_task(reply())
+        for times in (1, 2000):
+            found = await mq.request(topic, "ping", timeout=30.0)
+            equal(("re:ping" * times, "r"), (found.text, found.tag))
+        await replying
+
+
 async def offsets(scene: Scene) -> None:
     """By time; committed; nothing again after a clean restart."""
     topic, group = scene.topic(1), scene.fresh("G")
@@ -455,6 +474,7 @@ SCENARIOS: dict[str, Scenario] = {
     "delay-level": delay_level,
     "timer": timer,
     "transaction": transaction,
+    "request-reply": request_reply,
     "offsets": offsets,
 }
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.threads import MessageStream, connect
 from scripts.lab.javaclient import (
     PATIENCE,
     JavaClient,
@@ -353,6 +355,33 @@ class SendAndReceive(JavaCase):
             reply = self.java("request", body=encoded(body), **words)
             self.assertEqual(body_of(reply), body * 3)
             self.assertEqual(reply["properties"]["MSG_TYPE"], "reply")
+
+    def test_requestAndReplyWithPython(self) -> None:
+        """Either side may be ours."""
+        topic, other = self.topic(1), self.topic(1)
+        replier = self.producer(compressOver=1000)
+        self.consumer(topic, replyBy=replier, replyTimes=3)
+        asker = self.producer()
+
+        def answer(messages: MessageStream) -> None:
+            message = messages.next(PATIENCE)
+            assert message is not None
+            message.reply(message.body * 2, tag="re", properties={"colour": "red"})
+            message.ack()
+
+        with connect(self.cluster.names) as mq, ThreadPoolExecutor() as pool:
+            for text in ("ping ", "a long question " * 200):
+                reply = mq.request(topic, text, timeout=60.0)
+                self.assertEqual(reply.text, text * 3)
+            with mq.consumer(other, fresh("G"), start="earliest") as messages:
+                for body in (b"ping ", b"a long question " * 200):
+                    answering = pool.submit(answer, messages)
+                    words = {"name": asker, "topic": other, "timeoutMs": 60000}
+                    found = self.java("request", body=encoded(body), **words)
+                    answering.result()
+                    self.assertEqual(body_of(found), body * 2)
+                    self.assertEqual(found["properties"]["TAGS"], "re")
+                    self.assertEqual(found["properties"]["colour"], "red")
 
     def test_broadcast(self) -> None:
         """Each member of a broadcasting group gets every message."""
