@@ -12,11 +12,13 @@ from typing import Final, final
 
 from rocketbroker.client.connections import Connections
 from rocketbroker.client.routes import Routes
-from rocketbroker.errors import QueryNotFound
+from rocketbroker.errors import MessageIllegal, QueryNotFound
+from rocketbroker.records.malformed import Malformed
+from rocketbroker.records.recall_handle import RecallHandle
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.routing.topic_view import MessageQueue
 from rocketbroker.wire import fastjson
-from rocketbroker.wire.answers import number
+from rocketbroker.wire.answers import field, number
 from rocketbroker.wire.bodies.queues import LockBatchBody
 from rocketbroker.wire.bodies.queues import MessageQueue as QueueBody
 from rocketbroker.wire.codes import RequestCode
@@ -31,12 +33,16 @@ from rocketbroker.wire.headers.pull import (
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
-from rocketbroker.wire.headers.send import ConsumerSendMsgBackRequestHeader
+from rocketbroker.wire.headers.send import (
+    ConsumerSendMsgBackRequestHeader,
+    RecallMessageRequestHeader,
+)
 
 MEMBERS_SECONDS: Final = 3.0
 OFFSET_SECONDS: Final = 5.0
 LOCK_SECONDS: Final = 1.0
 SEND_BACK_SECONDS: Final = 5.0
+RECALL_SECONDS: Final = 3.0
 
 
 @final
@@ -163,6 +169,27 @@ class BrokerRequests:
         )
         code = RequestCode.CONSUMER_SEND_MSG_BACK
         await self._ask(queue, code, header, SEND_BACK_SECONDS)
+
+    async def recall(self, topic: str, handle: str, group: str) -> str:
+        """Take a message back that waits for its time; its message id.
+
+        @param group: of the producer.
+        @raise MessageIllegal: it is no recall handle.
+        """
+        try:
+            broker = RecallHandle.parse(handle).broker_name
+        except Malformed as problem:
+            raise MessageIllegal(str(problem)) from None
+        header = RecallMessageRequestHeader(
+            producer_group=group, topic=topic, recall_handle=handle, bname=broker
+        )
+        await self._routes.view(topic)
+        answer = await self._connections.ask(
+            self._routes.master(topic, broker),
+            Command(RequestCode.RECALL_MESSAGE, header.to_ext()),
+            RECALL_SECONDS,
+        )
+        return field(answer, "msgId")
 
     async def lock(
         self, broker: str, client_id: str, group: str, queues: Collection[MessageQueue]

@@ -289,11 +289,28 @@ class Session:
         message = message_of(
             topic, body, tag, keys, properties, 0, None, None, order_key
         )
-        producer = self.producer
         if self._replies is None:
-            assert self._sending is not None
-            self._replies = Replies(self._sending, producer)
+            self._replies = Replies(*self._sender())
         return await self._replies.ask(message, queue, timeout)
+
+    async def recall(self, topic: str, handle: str) -> str:
+        """Take back a message that waits for its time: nobody will read it.
+
+        @param handle: C{recall_handle} of the result of its send. Brokers before 5.3
+            give none.
+        @return: the message id.
+        @raise MessageIllegal: it is no recall handle.
+        @raise BrokerError: the broker refuses; it may be too late, or recalling may be
+            off there (C{recallMessageEnable}).
+        """
+        instance, _ = self._sender()
+        return await instance.requests.recall(topic, handle, self._producing.group)
+
+    def _sender(self) -> tuple[Instance, Producer]:
+        """The client that sends, and its producer."""
+        producer = self.producer
+        assert self._sending is not None
+        return self._sending, producer
 
     # Transactions.
 
@@ -350,10 +367,8 @@ class Session:
 
     def _all_transactions(self) -> Transactions:
         if self._transactions is None:
-            producer = self.producer
-            assert self._sending is not None
             self._transactions = Transactions(
-                self._sending, producer, self._producing.group, self._checks
+                *self._sender(), self._producing.group, self._checks
             )
         return self._transactions
 

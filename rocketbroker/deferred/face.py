@@ -265,6 +265,7 @@ class Session:
     send_oneway = _deferred(core.Session.send_oneway)
     send_batch = _deferred(core.Session.send_batch)
     request = _deferred(core.Session.request)
+    recall = _deferred(core.Session.recall)
     close = _deferred(core.Session.close)
     transaction = _beginning(core.Session.transaction)
 

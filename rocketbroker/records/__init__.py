@@ -25,6 +25,8 @@ Pure: bytes and values in, bytes and values out; time and chance are arguments.
     acknowledgements; L{open_check_points}:
     which are open; L{receipt_handle}: what
     consumers know of them.
+  - L{recall_handle}: what takes back a message that
+    waits for its time.
   - L{names}: names of topics and groups, and which are
     allowed.
   - L{malformed}: the one error that decoding raises.

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, final
 
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.records import batches, hosts, names, properties, record
+from rocketbroker.records.recall_handle import RecallHandle
 from rocketbroker.records.receipt_handle import ReceiptHandle
 from rocketbroker.testing.runtime import MemoryRuntime, PuppetLink
 from rocketbroker.testing.scripted import answer
@@ -70,6 +71,7 @@ class PuppetBroker:
     @ivar clients: the client id of each connection.
     @ivar locks: who has locked a queue for a group, and until when.
     @ivar faults: what goes wrong with the next requests of a code, one each.
+    @ivar recalled: the handles by which messages were taken back.
     @ivar acks: topic, queue and offset of all messages popped and acknowledged.
     @ivar commits: all commits, in order: group, topic, queue, offset.
     """
@@ -88,6 +90,7 @@ class PuppetBroker:
         self.clients: dict[PuppetLink, str] = {}
         self.locks: dict[tuple[str, Key], tuple[str, float]] = {}
         self.faults: dict[int, list[Fault]] = {}
+        self.recalled: list[str] = []
         self.acks: set[tuple[str, int, int]] = set()
         self.commits: list[tuple[str, str, int, int]] = []
 
@@ -104,6 +107,10 @@ class PuppetBroker:
             return self._send(command, ext)
         if code == RequestCode.SEND_REPLY_MESSAGE_V2:
             return self._reply(command, ext)
+        if code == RequestCode.RECALL_MESSAGE:
+            self.recalled.append(ext["recallHandle"])
+            handle = RecallHandle.parse(ext["recallHandle"])
+            return answer(ext={"msgId": handle.unique_key})
         if code == RequestCode.PULL_MESSAGE:
             return self._pull(link, command, ext)
         if code == RequestCode.POP_MESSAGE:
@@ -195,14 +202,15 @@ class PuppetBroker:
         ]
         queue = self.queues[topic, queue_id]
         found = [record.decode(data) for data in queue[-len(stored) :]]
-        return answer(
-            0,
-            {
-                "msgId": ",".join(one.offset_id for one in found),
-                "queueId": str(queue_id),
-                "queueOffset": str(stored[0]),
-            },
-        )
+        fields = {
+            "msgId": ",".join(one.offset_id for one in found),
+            "queueId": str(queue_id),
+            "queueOffset": str(stored[0]),
+        }
+        if properties.TIMER_DELAY_MS in found[0].properties:
+            handle = RecallHandle(topic, self.name, 1, found[0].message_id)
+            fields["recallHandle"] = handle.encode()
+        return answer(0, fields)
 
     def _reply(self, command: Command, ext: dict[str, str]) -> Command:
         """Pass a reply on to the client that it names, if it is here."""

@@ -308,6 +308,7 @@ class Session:
     send_oneway = _waiting(core.Session.send_oneway)
     send_batch = _waiting(core.Session.send_batch)
     request = _waiting(core.Session.request)
+    recall = _waiting(core.Session.recall)
     transaction = _beginning(core.Session.transaction)
 
     def check(self, topic: str) -> Callable[[C], C]:

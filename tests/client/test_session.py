@@ -58,6 +58,19 @@ class SessionTests(SynchronousTestCase):
         with self.assertRaises(MessageIllegal):
             self.runtime.finish(send("T", "6", delay=1, delay_level=1))
 
+    def test_messageThatWaitsIsTakenBack(self) -> None:
+        """By the handle of its send; anything else is none."""
+        result = self.runtime.finish(self.mq.send("T", "later", delay=60))
+        handle = result.recall_handle
+        assert handle is not None
+        found = self.runtime.finish(self.mq.recall("T", handle))
+        self.assertEqual(found, result.message_id)
+        self.assertEqual(self.here.broker().recalled, [handle])
+        plain = self.runtime.finish(self.mq.send("T", "now"))
+        self.assertIsNone(plain.recall_handle)
+        with self.assertRaises(MessageIllegal):
+            self.runtime.finish(self.mq.recall("T", result.message_id))
+
     def test_orderKeyChoosesTheQueue(self) -> None:
         """Always the same one, that of Java's hash selector."""
         self.here.cluster.topics["T"] = {"b1": 8}

@@ -34,7 +34,7 @@ class Shared:
     def get(cls) -> Cluster:
         """The cluster, started with the first test that asks."""
         if cls.cluster is None:
-            cluster = Cluster()
+            cluster = Cluster(recallMessageEnable="true")
             atexit.register(cluster.stop)
             cls.cluster = cluster.start()
         return cls.cluster
@@ -182,6 +182,24 @@ class AsyncioTests(SynchronousTestCase):
                 return sorted(message.text for message in found if message)
 
         self.assertEqual(asyncio.run(scenario()), ["committed", "plain"])
+
+    def test_recalledMessageIsNeverRead(self) -> None:
+        """One that was sent later, and waits as long, is."""
+        self.create("Recall", 1)
+
+        async def scenario() -> list[str | None]:
+            async with connect(self.names) as mq, asyncio.timeout(SECONDS):
+                results = [await mq.send("Recall", body, delay=1.5) for body in "ab"]
+                handle = results[0].recall_handle
+                assert handle is not None
+                recalled = await mq.recall("Recall", handle)
+                self.assertEqual(recalled, results[0].message_id)
+                async with mq.consumer("Recall", "RG", start="earliest") as some:
+                    first = await some.next()
+                    second = await some.next(0.5)
+                    return [message and message.text for message in (first, second)]
+
+        self.assertEqual(asyncio.run(scenario()), ["b", None])
 
     def test_poppedMessagesAreShared(self) -> None:
         """Two members, one queue; a message that is retried comes again."""

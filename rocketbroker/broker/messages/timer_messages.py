@@ -20,16 +20,15 @@ C{docs/facts/transaction-timer-pop.md} B1, B2, B7, B11; C{docs/facts/broker.md} 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.errors import IllegalOperation, MessageIllegal, SystemFailure
 from rocketbroker.records.hashing import tag_code
+from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.names import RETRY_PREFIX
 from rocketbroker.records.properties import (
     CRC32,
@@ -49,6 +48,7 @@ from rocketbroker.records.properties import (
     find,
     joined,
 )
+from rocketbroker.records.recall_handle import RecallHandle
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.records.sysflags import HOST_MASK
 from rocketbroker.store.interfaces import Draft, IQueue
@@ -61,8 +61,6 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}\Z")
 
 #: TIMER_ENQUEUE_MS of a message that was never in the wheel.
 NEVER: Final = (1 << 63) - 1
-
-_VERSION: Final = "v1"
 
 _CRC_NAME: Final = CRC32.encode()
 _TAGS_NAME: Final = TAGS.encode()
@@ -269,26 +267,6 @@ def key_of(own: bytes) -> bytes:
     return b"%b+%b" % (real_topic or b"", unique or b"")
 
 
-class Handle(NamedTuple):
-    """What a recall handle says.
-
-    @ivar topic: the real topic.
-    @ivar broker_name: where the message waits.
-    @ivar deliver_ms: a time in its slot.
-    @ivar unique_key: its id.
-    """
-
-    topic: str
-    broker_name: str
-    deliver_ms: int
-    unique_key: str
-
-    def encode(self) -> str:
-        """The handle as clients have it."""
-        text = f"{_VERSION} {' '.join(map(str, self))}"
-        return base64.urlsafe_b64encode(text.encode()).decode()
-
-
 def recall_field(own: dict[str, str], broker_name: str) -> dict[str, str]:
     """The field of an answer that lets the sender of a message recall it.
 
@@ -300,20 +278,16 @@ def recall_field(own: dict[str, str], broker_name: str) -> dict[str, str]:
         return {}
     # Later than the slot's time, so that it is rounded to the same slot.
     deliver_ms = int(out_ms) + 1
-    handle = Handle(topic, broker_name, deliver_ms, own.get(UNIQUE_KEY, ""))
+    handle = RecallHandle(topic, broker_name, deliver_ms, own.get(UNIQUE_KEY, ""))
     return {"recallHandle": handle.encode()}
 
 
-def decode_handle(text: str) -> Handle:
+def decode_handle(text: str) -> RecallHandle:
     """The handle of a request.
 
     @raise IllegalOperation: it is none.
     """
     try:
-        data = base64.b64decode(text.encode("ascii"), b"-_", validate=True)
-        version, topic, broker_name, deliver, unique_key = data.decode().split(" ")
-    except (ValueError, binascii.Error) as error:
+        return RecallHandle.parse(text)
+    except Malformed as error:
         raise IllegalOperation("recall failed, decode handle error") from error
-    if version != _VERSION or not _WHOLE.match(deliver):
-        raise IllegalOperation("recall failed, decode handle error")
-    return Handle(topic, broker_name, int(deliver), unique_key)

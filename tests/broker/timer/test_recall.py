@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from rocketbroker.broker.messages.timer_messages import Handle, decode_handle
+from rocketbroker.broker.messages.timer_messages import decode_handle
 from rocketbroker.errors import (
     BrokerError,
     IllegalOperation,
@@ -128,12 +128,3 @@ class RecallTests(TimerCase):
         ):
             assert issubclass(error, BrokerError)
             self.assertRaises(error, self.recall, handle, topic)
-
-    def test_handle(self) -> None:
-        """A handle is what RocketMQ makes."""
-        handle = Handle("T", "b-a", 1700000060000, "0A00000100002A9F00000000")
-        self.assertEqual(
-            handle.encode(),
-            "djEgVCBiLWEgMTcwMDAwMDA2MDAwMCAwQTAwMDAwMTAwMDAyQTlGMDAwMDAwMDA=",
-        )
-        self.assertEqual(decode_handle(handle.encode()), handle)
