@@ -120,18 +120,29 @@ class ProcessQueue:
 
     def give_back(self, message: StoredMessage) -> None:
         """A message that was given out is to be given out again, before all others."""
-        if self._given_at.pop(message.queue_offset, None) is not None:
+        if self._is_out(message):
+            del self._given_at[message.queue_offset]
             self._waiting.appendleft(message)
             self._waiting_bytes += len(message.body)
 
     def is_given(self, message: StoredMessage) -> bool:
         """Whether a message is given out, not settled, and the queue still ours."""
-        return not self.dropped and message.queue_offset in self._given_at
+        return not self.dropped and self._is_out(message)
+
+    def _is_out(self, message: StoredMessage) -> bool:
+        """Whether it is this one that is given out.
+
+        After a reset, or when the topic was made again, another message may have its
+        offset.
+        """
+        offset = message.queue_offset
+        return offset in self._given_at and self._unsettled.get(offset) is message
 
     def settle(self, message: StoredMessage) -> bool:
         """A message that was given out is done with; False if it was not there."""
-        if self._given_at.pop(message.queue_offset, None) is None:
+        if not self._is_out(message):
             return False
+        del self._given_at[message.queue_offset]
         del self._unsettled[message.queue_offset]
         self._tell_room()
         return True

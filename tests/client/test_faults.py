@@ -1,0 +1,146 @@
+"""Faults that users have met in clients: servers that stop, hang or are set back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.testing.puppet_cluster import refuse, silent
+from rocketbroker.wire.codes import RequestCode
+from tests.client.cluster import ClientCluster
+
+#: What a member of a group asks a broker.
+ASKED = (
+    RequestCode.PULL_MESSAGE,
+    RequestCode.HEART_BEAT,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+    RequestCode.QUERY_CONSUMER_OFFSET,
+    RequestCode.UPDATE_CONSUMER_OFFSET,
+)
+
+
+class RestartTests(SynchronousTestCase):
+    """The only broker, and perhaps the name server, is restarted."""
+
+    def setUp(self) -> None:
+        self.here = ClientCluster("b1")
+        self.runtime = self.here.runtime
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """A hundred seconds without the broker, of a name server that was restarted,
+        too, and so knows no topic. All is as it was for five seconds behind that."""
+        cluster = self.here.cluster
+        cluster.stop("b1")
+        self.runtime.cut("ns:9876")
+        topics = {**cluster.topics}
+        cluster.topics.clear()
+        with self.assertLogs("rocketbroker.client", "WARNING") as logs:
+            yield
+            self.runtime.advance(100.0)
+            cluster.topics.update(topics)
+            cluster.start("b1")
+            self.runtime.advance(5.0)
+        self.assertEqual(len(logs.output), 1, logs.output)
+
+    @contextmanager
+    def nobody(self) -> Iterator[None]:
+        """A hundred seconds without any server, from the beginning."""
+        name_server = self.runtime.servers.pop("ns:9876")
+        self.here.cluster.stop("b1")
+        with self.assertLogs("rocketbroker.client", "WARNING") as logs:
+            yield
+            self.runtime.advance(100.0)
+            self.runtime.servers["ns:9876"] = name_server
+            self.here.cluster.start("b1")
+            self.runtime.advance(5.0)
+        self.assertEqual(len(logs.output), 1, logs.output)
+
+    def test_consumerRidesOverIt(self) -> None:
+        """The outage is said once."""
+        consumer = self.here.started()
+        self.here.put("before")
+        self.assertEqual(self.here.texts(consumer), ["before"])
+        with self.away():
+            self.here.put("after")
+        self.assertEqual(self.here.texts(consumer), ["after"])
+
+    def test_sendRidesOverIt(self) -> None:
+        """It ends when the broker is back."""
+        mq = self.here.session()
+        self.runtime.finish(mq.send("T", "before"))
+        with self.away():
+            sending = self.runtime.start(mq.send("T", "after"))
+        self.assertEqual(sending.value().status, 0)
+
+    def test_firstSendWaits(self) -> None:
+        """Nothing is known when it begins."""
+        mq = self.here.session()
+        with self.nobody():
+            sending = self.runtime.start(mq.send("T", "x"))
+        self.assertEqual(sending.value().status, 0)
+
+    def test_newMemberWaits(self) -> None:
+        """It reads when there is something to read from."""
+        self.here.put("x")
+        consumer = self.here.consumer()
+        with self.nobody():
+            self.runtime.start(consumer.start())
+        self.assertEqual(self.here.texts(consumer), ["x"])
+
+
+class HangTests(SynchronousTestCase):
+    """One of two brokers answers nothing."""
+
+    def test_othersAreReadAlsoWhatComesLater(self) -> None:
+        """All queues of the other broker, and those that it gets while it is so."""
+        here = ClientCluster()
+        consumer = here.started()
+        here.broker("b1").faults.update({code: [silent] * 9999 for code in ASKED})
+        here.runtime.advance(20.0)
+        here.put("old queue", queue=1, broker="b2")
+        self.assertEqual(here.texts(consumer), ["old queue"])
+        here.cluster.topics["T"] = {"b1": 2, "b2": 3}
+        here.put("new queue", queue=2, broker="b2")
+        here.runtime.advance(60.0)
+        self.assertEqual(here.texts(consumer), ["new queue"])
+
+
+class SetBackTests(SynchronousTestCase):
+    """Offsets that come again."""
+
+    def setUp(self) -> None:
+        self.here = ClientCluster("b1")
+        self.runtime = self.here.runtime
+        self.consumer = self.here.started()
+
+    def test_oldAcknowledgementIsNotForTheMessageThatCameAgain(self) -> None:
+        """After a reset, whoever still has the first one says nothing of the second."""
+        self.here.put("x")
+        (first,) = self.here.all_of(self.consumer)
+        queue = self.consumer.queues[first.queue]
+        self.runtime.finish(self.consumer.seek(queue, 0))
+        (second,) = self.here.all_of(self.consumer)
+        self.runtime.finish(first.ack())
+        self.runtime.finish(first.retry())
+        self.assertEqual(queue.commit_offset, 0)
+        self.runtime.finish(second.ack())
+        self.assertEqual(queue.commit_offset, 1)
+
+    def test_topicThatWasMadeAgainIsReadFromItsBeginning(self) -> None:
+        """Although more had been acknowledged before."""
+        self.here.put("1", "2")
+        for message in self.here.all_of(self.consumer):
+            self.runtime.finish(message.ack())
+        self.runtime.advance(6.0)
+        broker = self.here.broker()
+        broker.queues.clear()
+        broker.offsets.clear()
+        broker.faults[RequestCode.PULL_MESSAGE] = [refuse(17)] * 4
+        self.runtime.cut("b1:10911")
+        self.runtime.advance(30.0)
+        self.here.put("new")
+        self.runtime.advance(10.0)
+        self.assertEqual(self.here.texts(self.consumer), ["new"])
