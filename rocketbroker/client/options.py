@@ -44,7 +44,13 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ConsumerOptions(TypedDict, total=False):
-    """Options of C{consumer} and C{on}."""
+    """Options of C{consumer} and C{on}: those of a consumer, and:
+
+    @ivar tags: which messages: tags as C{"a || b"}, or a list of them.
+    @ivar sql: which messages: an SQL92 expression over their properties.
+    @ivar wait_for_topic: whether a topic that does not exist yet is waited for; false:
+        that is an error.
+    """
 
     tags: str | Iterable[str] | None
     sql: str | None

@@ -98,7 +98,7 @@ class ClientSettings:
     @ivar route_seconds: how often routes are asked for again.
     @ivar heartbeat_seconds: how often brokers hear that we are there.
     @ivar instance_name: the second part of the client id; made up unless given.
-    @ivar unit_name: the third part.
+    @ivar unit_name: the third part of the client id, if there is one.
     @ivar max_frame_bytes: the longest frame that is sent or taken.
     """
 
@@ -118,8 +118,10 @@ class ProducerSettings:
 
     @ivar group: in whose name it sends; transactions are checked by group.
     @ivar attempts: how often a send is tried that a broker refuses for now.
-    @ivar compress_over: bodies of this many bytes are compressed.
-    @ivar compress: how: C{"zlib"}, C{"lz4"} or C{"zstd"}.
+    @ivar compress_over: bodies of this many bytes or more are compressed.
+    @ivar compress: by which algorithm: C{"zlib"}, C{"lz4"} or C{"zstd"}.
+    @ivar compress_level: how thoroughly; what a level means is the
+        algorithm's.
     @ivar max_body_bytes: longer bodies are refused.
     @ivar batch_bytes: how many bytes of messages one batch has at most.
     @ivar avoid_slow: brokers that were slow or failed are avoided for a while
@@ -159,15 +161,16 @@ class ConsumerSettings:
         a strategy, or any function of queues, members and member;
         L{rocketbroker.routing.allocation}.
     @ivar prefetch: how many messages of a queue wait for the user at most.
-    @ivar prefetch_bytes: how many bytes of them.
+    @ivar prefetch_bytes: how many bytes of messages of a queue wait for the user at
+        most.
     @ivar max_unacknowledged: how many messages of a queue may be unacknowledged.
-    @ivar max_span: how far the first and the last of them may be apart.
+    @ivar max_span: how far the offsets of the first and the last of them may be apart.
     @ivar consume_timeout: seconds after which a message that was given out and is not
         acknowledged is sent back.
     @ivar max_attempts: how often a message is sent back before it is a dead letter;
         None for the usual 16, and without end if ordered.
     @ivar pull_batch: how many messages one request asks for.
-    @ivar pull_bytes: how many bytes.
+    @ivar pull_bytes: how many bytes of messages one request asks for.
     @ivar hold_seconds: how long a broker may wait for a message.
     @ivar commit_seconds: how often offsets are committed.
     @ivar rebalance_seconds: how often the queues are shared out anew.
