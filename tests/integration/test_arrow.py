@@ -9,9 +9,9 @@ import duckdb
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.arrow import read
-from rocketbroker.blocking.session import connect
 from rocketbroker.records.batches import encode_part
 from rocketbroker.sources.retry import NoAnswer
+from rocketbroker.threads import connect
 from scripts.lab.servers import Cluster, environment
 from tests.integration.asker import BATCHES, Asker
 

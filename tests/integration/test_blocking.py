@@ -228,21 +228,18 @@ class BlockingTests(SynchronousTestCase):
 
     def test_delayed(self) -> None:
         """A message with a delay level comes when its time has come."""
-        with connect(self.cluster.names, seconds=SECONDS) as mq:
-            mq.send(self.topic, b"later", delay_level=1)
-            received = mq.receive(self.topic, group="delayed", wait=SECONDS)
-            message = next(received)
-            self.assertEqual(message.body, b"later")
-            waited = message.message.store_ms - message.message.born_ms
-            self.assertGreaterEqual(waited, 1000)
+        Producer(self.client).send(Message(self.topic, b"later", delay_level=1))
+        (message,) = Consumer(self.client, "delayed", self.topic).poll(SECONDS)
+        self.assertEqual(message.body, b"later")
+        self.assertGreaterEqual(message.store_ms - message.born_ms, 1000)
 
     def test_brokersAddress(self) -> None:
         """A broker's address given for a name server's is told as that."""
         with (
-            connect(self.cluster.address) as mq,
+            Client(Settings(self.cluster.address)) as client,
             self.assertRaisesRegex(ConfigurationError, "no name server"),
         ):
-            mq.send(self.topic, b"x")
+            Producer(client).send(Message(self.topic, b"x"))
 
     def test_consumer(self) -> None:
         """A group gets everything, goes on where it committed, and filters by tag."""

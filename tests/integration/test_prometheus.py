@@ -17,8 +17,8 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
-from rocketbroker.blocking.session import connect
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.threads import connect
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
@@ -130,7 +130,8 @@ class PrometheusTests(SynchronousTestCase):
             for number in range(7):
                 session.send("Shown", b"%d" % number)
             session.send("Shown", b"late", delay_level=18)
-            next(iter(session.receive("Shown", group="G", wait=5))).ack()
+            with session.consumer("Shown", group="G", start="earliest") as messages:
+                next(messages).ack()
         dashboard = json.loads((ETC / "grafana" / "rocketbroker.json").read_text())
         for panel in dashboard["panels"]:
             for target in panel.get("targets", ()):

@@ -13,7 +13,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.blocking.session import connect
+from rocketbroker.threads import connect
 from scripts.lab.servers import environment
 
 COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
