@@ -29,6 +29,7 @@ One client, as brokers see it:
 
   - L{instance}: a client id with its connections, its
     routes, its groups and its timers.
+  - L{namespace}: names as users say them, and as brokers know them.
   - L{membership}: heartbeats to all brokers: C{await
     beat()}; farewells: C{await leave(group)}.
 

@@ -14,7 +14,7 @@ so then it is closed, as RocketMQ's clients do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, final
 
 from rocketbroker.client.runtime import Future, Link, Runtime, Timer
@@ -68,8 +68,10 @@ class ServerConnection:
         serve: Callable[[ServerConnection, Command], None],
         made: Callable[[ServerConnection], None],
         max_bytes: int = MAX_BYTES,
+        fields: Mapping[str, str] | None = None,
     ) -> None:
         """
+        @param fields: what each request says beside its own.
         @param serve: takes requests of the server.
         @param made: called when a connection has been made.
         """
@@ -80,6 +82,7 @@ class ServerConnection:
         self._serve = serve
         self._made = made
         self._max_bytes = max_bytes
+        self._fields = fields
         self._tasks = Tasks(runtime)
         self._link: Link | None = None
         self._events: _Events | None = None
@@ -154,6 +157,8 @@ class ServerConnection:
     def _frame(self, command: Command) -> bytes:
         self._last_opaque = command.opaque = self._last_opaque % _OPAQUES + 1
         command.language = LANGUAGE
+        if self._fields:
+            command.ext = {**(command.ext or {}), **self._fields}
         return encode(command, max_bytes=self._max_bytes)
 
     async def _ready(self, deadline: float) -> None:

@@ -7,7 +7,7 @@ clients do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias, final
 
 from rocketbroker.client.connection import ServerConnection
@@ -27,7 +27,16 @@ ServerRequest: TypeAlias = Callable[[ServerConnection, Command], None]
 class Connections:
     """The connections of one client."""
 
-    def __init__(self, runtime: Runtime, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        max_bytes: int = MAX_BYTES,
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        @param fields: what each request says beside its own.
+        """
+        self._fields = fields or {}
         self._runtime = runtime
         self._max_bytes = max_bytes
         self._open: dict[str, ServerConnection] = {}
@@ -62,6 +71,7 @@ class Connections:
                 self._serve,
                 self._connected,
                 self._max_bytes,
+                self._fields,
             )
         return found
 

@@ -66,6 +66,7 @@ class Consumer:
     """One member of a group.
 
     @ivar settings: its settings.
+    @ivar namespace: how its users know topics and groups.
     @ivar queues: those that are its own now.
     @ivar received: how many messages have been given out.
     @ivar commits: whether offsets are committed with the loss of a queue and the end.
@@ -85,6 +86,9 @@ class Consumer:
         @raise ConfigurationError: the settings cannot be used.
         """
         runtime = instance.runtime
+        self.namespace = instance.namespace
+        settings = self.namespace.settings(settings)
+        subscriptions = self.namespace.subscriptions(subscriptions)
         self.settings = settings
         self._instance = instance
         self._offsets = offsets or BrokerOffsets(
@@ -188,6 +192,7 @@ class Consumer:
             consume_type="CONSUME_ACTIVELY" if is_lite else "CONSUME_PASSIVELY",
             message_model="BROADCASTING" if self.settings.broadcast else "CLUSTERING",
             consume_from_where=where.get(str(start), "CONSUME_FROM_TIMESTAMP"),
+            unit_mode=self._instance.settings.unit_mode,
             subscription_data_set=[
                 one.data(self._versions[topic])
                 for topic, one in self._subscriptions.items()
@@ -209,7 +214,9 @@ class Consumer:
         @raise ClientClosed: the consumer is closed.
         """
         taken = await self.take(seconds)
-        return None if taken is None else ReceivedMessage(self, taken)
+        if taken is None:
+            return None
+        return ReceivedMessage(self, taken, self.namespace)
 
     async def take(self, seconds: float | None = None) -> Taken | None:
         """The next message, with the queue in which it is to be settled."""

@@ -14,6 +14,7 @@ from typing import final
 from rocketbroker.client.connection import ServerConnection
 from rocketbroker.client.connections import Connections
 from rocketbroker.client.membership import Membership, client_id
+from rocketbroker.client.namespace import Namespace, namespace_of
 from rocketbroker.client.outages import Outages
 from rocketbroker.client.requests import BrokerRequests
 from rocketbroker.client.routes import Routes
@@ -26,12 +27,19 @@ from rocketbroker.wire.command import Command
 from rocketbroker.wire.headers.client import NotifyConsumerIdsChangedRequestHeader
 
 
+def namespace_fields(settings: ClientSettings) -> dict[str, str]:
+    """What each request says of a namespace of the second kind."""
+    name = settings.namespace_v2
+    return {"nsd": "true", "ns": name} if name else {}
+
+
 @final
 class Instance:
     """One client.
 
     @ivar runtime: what drives it.
     @ivar settings: its settings.
+    @ivar namespace: where its topics and groups are.
     @ivar connections: its connections.
     @ivar routes: where topics are.
     @ivar requests: what it asks brokers.
@@ -46,11 +54,17 @@ class Instance:
         identity = runtime.identity()
         self.runtime = runtime
         self.settings = settings
+        name = settings.namespace
+        self.namespace = Namespace(
+            namespace_of(settings.name_servers) if name is None else name
+        )
         self.token = identity.token
         self.started_ms = runtime.wall_ms()
         self.outages = Outages()
         self.tasks = Tasks(runtime)
-        self.connections = Connections(runtime, settings.max_frame_bytes)
+        self.connections = Connections(
+            runtime, settings.max_frame_bytes, namespace_fields(settings)
+        )
         self.routes = Routes(runtime, self.connections, settings)
         self.requests = BrokerRequests(self.connections, self.routes)
         self.membership = Membership(

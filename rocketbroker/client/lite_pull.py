@@ -16,7 +16,7 @@ from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.inbox import Taken
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.process_queue import ProcessQueue
-from rocketbroker.client.received import MessageView
+from rocketbroker.client.received import MessageView, view
 from rocketbroker.client.settings import ConsumerSettings
 from rocketbroker.client.subscription import Subscription
 from rocketbroker.errors import ConfigurationError
@@ -47,8 +47,9 @@ class LitePullConsumer:
         self._settings = settings
         self._consumer = Consumer(instance, settings, subscriptions)
         self._consumer.commits = auto_commit
+        self._namespace = instance.namespace
         if queues is not None:
-            self._consumer.fix(queues)
+            self._consumer.fix([self._namespace.queue_inside(one) for one in queues])
         self._given: list[Taken] = []
         self._committed_at = instance.runtime.monotonic()
         self.auto_commit = auto_commit
@@ -77,7 +78,7 @@ class LitePullConsumer:
     @property
     def queues(self) -> list[MessageQueue]:
         """The queues that are ours now."""
-        return sorted(self._consumer.queues)
+        return sorted(map(self._namespace.queue_outside, self._consumer.queues))
 
     async def poll(
         self, timeout: float = 5.0, max_messages: int = 32
@@ -96,7 +97,9 @@ class LitePullConsumer:
             if len(self._given) >= max_messages:
                 break
             taken = await self._consumer.take(0.0)
-        return [MessageView(one.message, one.queue.queue) for one in self._given]
+        return [
+            view(one.message, one.queue.queue, self._namespace) for one in self._given
+        ]
 
     def _settle(self) -> None:
         """What the last poll gave is done."""
@@ -129,9 +132,9 @@ class LitePullConsumer:
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """Where the group goes on; None if it has not begun."""
-        return await self._instance.requests.committed_offset(
-            queue, self._settings.group
-        )
+        inside = self._namespace.queue_inside(queue)
+        group = self._consumer.settings.group
+        return await self._instance.requests.committed_offset(inside, group)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Go on at an offset.
@@ -144,11 +147,13 @@ class LitePullConsumer:
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Go on at the first message that is there."""
-        await self.seek(queue, await self._instance.requests.min_offset(queue))
+        inside = self._namespace.queue_inside(queue)
+        await self.seek(queue, await self._instance.requests.min_offset(inside))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Go on behind the last message that is there."""
-        await self.seek(queue, await self._instance.requests.max_offset(queue))
+        inside = self._namespace.queue_inside(queue)
+        await self.seek(queue, await self._instance.requests.max_offset(inside))
 
     async def offset_for_time(self, queue: MessageQueue, seconds: float) -> int:
         """The offset of the first message stored at a time or later.
@@ -156,7 +161,8 @@ class LitePullConsumer:
         @param seconds: since 1970.
         """
         ms = round(seconds * 1000)
-        return await self._instance.requests.offset_by_time(queue, ms)
+        inside = self._namespace.queue_inside(queue)
+        return await self._instance.requests.offset_by_time(inside, ms)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Poll nothing of these queues, until L{resume}."""
@@ -169,7 +175,7 @@ class LitePullConsumer:
             self._consumer.pause(self._mine(queue), False)
 
     def _mine(self, queue: MessageQueue) -> ProcessQueue:
-        found = self._consumer.queues.get(queue)
+        found = self._consumer.queues.get(self._namespace.queue_inside(queue))
         if found is None:
             raise ConfigurationError(f"{queue} is not one of this consumer's queues")
         return found

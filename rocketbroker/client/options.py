@@ -32,6 +32,9 @@ class ClientOptions(TypedDict, total=False):
     instance_name: str
     unit_name: str
     max_frame_bytes: int
+    namespace: str | None
+    namespace_v2: str | None
+    unit_mode: bool
     group: str
     attempts: int
     compress_over: int

@@ -55,6 +55,7 @@ class PopConsumer:
     """One member of a group that pops.
 
     @ivar settings: its settings.
+    @ivar namespace: how its users know topics and groups.
     @ivar queues: empty: no queue is its own.
     @ivar received: how many messages have been given out.
     """
@@ -66,6 +67,9 @@ class PopConsumer:
         @param instance: belongs to this consumer alone, which closes it.
         """
         runtime = instance.runtime
+        self.namespace = instance.namespace
+        settings = self.namespace.settings(settings)
+        (subscription,) = self.namespace.subscriptions([subscription])
         self.settings = settings
         self.queues: dict[MessageQueue, ProcessQueue] = {}
         self._instance = instance
@@ -118,6 +122,7 @@ class PopConsumer:
     def _data(self) -> ConsumerData:
         return ConsumerData(
             group_name=self.settings.group,
+            unit_mode=self._instance.settings.unit_mode,
             subscription_data_set=[self._subscription.data(self._version)],
         )
 
@@ -129,7 +134,7 @@ class PopConsumer:
                 return None
             if not self._is_late(taken.message):
                 self.received += 1
-                return ReceivedMessage(self, taken)
+                return ReceivedMessage(self, taken, self.namespace)
             self._settle(taken)
 
     def _is_late(self, message: StoredMessage) -> bool:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
+import attrs
+
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.queue_choice import QueueChoice, queue_for_key
 from rocketbroker.client.settings import COMPRESSIONS, ProducerSettings
@@ -87,6 +89,8 @@ class Producer:
     """
 
     def __init__(self, instance: Instance, settings: ProducerSettings) -> None:
+        group = instance.namespace.producer_group(settings.group)
+        settings = attrs.evolve(settings, group=group)
         self._instance = instance
         self._settings = settings
         self._choice = QueueChoice(settings.avoid_slow, instance.token)
@@ -98,6 +102,8 @@ class Producer:
             COMPRESSIONS[settings.compress],
             settings.compress_level,
             settings.max_body_bytes,
+            instance.namespace.name,
+            instance.settings.unit_mode,
         )
         self.sent = 0
         self.retries = 0
@@ -195,7 +201,7 @@ class Producer:
         failed_broker: str | None,
     ) -> MessageQueue:
         if queue is not None:
-            return queue
+            return self._instance.namespace.queue_inside(queue)
         if key is not None:
             return queue_for_key(queues, key)
         now = self._instance.runtime.monotonic()
@@ -256,7 +262,8 @@ class Producer:
             self._choice.report(chosen.broker, end - now, failed, end)
         self.sent += len(request.message_ids)
         instance.outages.worked(f"a broker for {request.topic}")
-        return result
+        shown = instance.namespace.queue_outside(result.queue)
+        return result if shown is result.queue else result._replace(queue=shown)
 
     def _tell(self, topic: str, problem: RocketbrokerError) -> None:
         if isinstance(problem, PASSING):

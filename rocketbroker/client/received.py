@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol, final
 
 from rocketbroker.client.inbox import Taken
+from rocketbroker.client.namespace import Namespace
 from rocketbroker.records import names, properties
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.routing.topic_view import MessageQueue
@@ -48,10 +49,16 @@ class MessageView:
 
     __slots__ = ("queue", "stored", "topic")
 
-    def __init__(self, stored: StoredMessage, queue: MessageQueue) -> None:
+    def __init__(
+        self, stored: StoredMessage, queue: MessageQueue, topic: str | None = None
+    ) -> None:
+        """
+        @param topic: where it was sent to, if users know it by another name than the
+            message says.
+        """
         self.stored = stored
         self.queue = queue
-        self.topic = topic_of(stored)
+        self.topic = topic_of(stored) if topic is None else topic
 
     def __repr__(self) -> str:
         return f"<message {self.offset} of {self.queue}: {len(self.body)} bytes>"
@@ -115,14 +122,29 @@ class MessageView:
         return self.stored.store_ms / 1000
 
 
+def view(
+    stored: StoredMessage, queue: MessageQueue, namespace: Namespace
+) -> MessageView:
+    """A message as users see it.
+
+    @param queue: where it was read, as brokers know it.
+    """
+    topic = namespace.outside(topic_of(stored))
+    return MessageView(stored, namespace.queue_outside(queue), topic)
+
+
 @final
 class ReceivedMessage(MessageView):
     """A message, and what becomes of it."""
 
     __slots__ = ("_settlement", "_taken")
 
-    def __init__(self, settlement: Settlement, taken: Taken) -> None:
-        super().__init__(taken.message, taken.queue.queue)
+    def __init__(
+        self, settlement: Settlement, taken: Taken, namespace: Namespace
+    ) -> None:
+        stored = taken.message
+        topic = namespace.outside(topic_of(stored))
+        super().__init__(stored, namespace.queue_outside(taken.queue.queue), topic)
         self._settlement = settlement
         self._taken = taken
 

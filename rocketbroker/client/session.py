@@ -99,12 +99,15 @@ class MessageStream:
     @property
     def queues(self) -> list[MessageQueue]:
         """The queues that are ours now."""
-        return sorted(self._consumer.queues)
+        outside = self._consumer.namespace.queue_outside
+        return sorted(map(outside, self._consumer.queues))
 
     @property
     def positions(self) -> Mapping[MessageQueue, int]:
         """The first offset of each of them that is not acknowledged; none with pop."""
-        return self._consumer.offsets()
+        outside = self._consumer.namespace.queue_outside
+        offsets = self._consumer.offsets()
+        return {outside(queue): offset for queue, offset in offsets.items()}
 
     async def close(self) -> None:
         """Leave the group: the other members have the queues at once. Idempotent."""
@@ -406,7 +409,9 @@ class Session:
         fixed = attrs.evolve(self._settings, instance_name=name)
         instance = Instance(self._runtime, fixed)
         offsets = self._folder().of_group(
-            instance.membership.client_id, group, settings.offset_folder
+            instance.membership.client_id,
+            instance.namespace.inside(group),
+            settings.offset_folder,
         )
         return served(instance, Consumer(instance, settings, [wanted], offsets))
 

@@ -81,6 +81,17 @@ def _group(instance: object, attribute: attrs.Attribute[Any], value: Any) -> Non
         raise ConfigurationError(f"the name of a group cannot be used: {problem}")
 
 
+def _namespace(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None and (
+        not isinstance(value, str)
+        or (value and names.has_illegal_characters(value))
+        or names.NAMESPACE_SEPARATOR in value
+    ):
+        raise ConfigurationError(
+            f"a namespace has letters, digits, - and _, and is not {value!r}"
+        )
+
+
 def _compression(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
     if value not in COMPRESSIONS:
         raise ConfigurationError(
@@ -100,6 +111,12 @@ class ClientSettings:
     @ivar instance_name: the second part of the client id; made up unless given.
     @ivar unit_name: the third part of the client id, if there is one.
     @ivar max_frame_bytes: the longest frame that is sent or taken.
+    @ivar namespace: in which its topics and groups are: brokers know them as
+        C{namespace%topic}. None: as the address of the name server says, if that is
+        one like C{MQ_INST_xxx_yyy.domain:port}.
+    @ivar namespace_v2: the same by a field of each request, which leaves names as they
+        are.
+    @ivar unit_mode: brokers mark topics and groups of which this is said.
     """
 
     name_servers: tuple[str, ...] = (DEFAULT_NAME_SERVER,)
@@ -110,6 +127,9 @@ class ClientSettings:
     instance_name: str | None = None
     unit_name: str | None = None
     max_frame_bytes: int = attrs.field(default=MAX_BYTES, validator=_positive)
+    namespace: str | None = attrs.field(default=None, validator=_namespace)
+    namespace_v2: str | None = attrs.field(default=None, validator=_namespace)
+    unit_mode: bool = False
 
 
 @attrs.frozen(kw_only=True)

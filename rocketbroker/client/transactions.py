@@ -17,7 +17,7 @@ from typing import Final, final
 from rocketbroker.client.connection import ServerConnection
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.producer import Producer
-from rocketbroker.client.received import MessageView
+from rocketbroker.client.received import MessageView, view
 from rocketbroker.errors import RemoteProtocolError, RocketbrokerError
 from rocketbroker.records import ids, properties
 from rocketbroker.records.batches import messages
@@ -102,7 +102,7 @@ class Transactions:
         """
         self._instance = instance
         self._producer = producer
-        self._group = group
+        self._group = instance.namespace.producer_group(group)
         self._checks = checks
         instance.connections.watch(RequestCode.CHECK_TRANSACTION_STATE, self._asked)
 
@@ -110,7 +110,7 @@ class Transactions:
         """Let the brokers of all topics with a check know that we can be asked."""
         for topic in self._checks:
             try:
-                await self._instance.routes.view(topic)
+                await self._instance.routes.view(self._instance.namespace.inside(topic))
             except RocketbrokerError as problem:
                 _log.warning("No broker can ask about %s: %s", topic, problem)
         await self._instance.membership.beat()
@@ -157,7 +157,8 @@ class Transactions:
         )
         command = Command(RequestCode.END_TRANSACTION, header.to_ext())
         try:
-            address = self._instance.routes.master(message.topic, broker)
+            topic = self._instance.namespace.inside(message.topic)
+            address = self._instance.routes.master(topic, broker)
             await self._instance.connections.to(address).oneway(command)
         except RocketbrokerError as problem:
             _log.warning(
@@ -174,14 +175,15 @@ class Transactions:
             (stored,) = messages(command.body)
         except (Malformed, ValueError):
             raise RemoteProtocolError("a check of no half message") from None
-        check = self._checks.get(stored.topic)
+        namespace = self._instance.namespace
+        check = self._checks.get(namespace.outside(stored.topic))
         if check is None:
             return
         if stored.properties.get(properties.PRODUCER_GROUP) != self._group:
             return
         asked = CheckTransactionStateRequestHeader.from_ext(command.ext)
         queue = MessageQueue(stored.topic, asked.bname or "", stored.queue_id)
-        outcome, remark = await self._outcome(check, MessageView(stored, queue))
+        outcome, remark = await self._outcome(check, view(stored, queue, namespace))
         header = EndTransactionRequestHeader(
             topic=asked.topic,
             producer_group=self._group,

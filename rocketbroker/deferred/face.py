@@ -37,7 +37,7 @@ class ReceivedMessage(MessageView):
     __slots__ = ("_message",)
 
     def __init__(self, message: CoreMessage) -> None:
-        super().__init__(message.stored, message.queue)
+        super().__init__(message.stored, message.queue, message.topic)
         self._message = message
 
     def ack(self) -> Deferred[None]:

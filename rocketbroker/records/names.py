@@ -13,6 +13,7 @@ RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 LMQ_PREFIX: Final = "%LMQ%"
 SYSTEM_PREFIX: Final = "rmq_sys_"
+NAMESPACE_SEPARATOR: Final = "%"
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 REVIVE_PREFIX: Final = "rmq_sys_REVIVE_LOG_"
@@ -169,6 +170,39 @@ def is_system_topic(topic: str) -> bool:
 def is_system_group(group: str) -> bool:
     """Whether a group is the system's."""
     return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def in_namespace(namespace: str, name: str) -> str:
+    """A topic or group as brokers know it: C{namespace%name}.
+
+    Behind the prefix of a retry or dead-letter topic; what is the system's, or is there
+    already, stays. C{docs/facts/client.md} 25.
+
+    @param namespace: empty for none.
+    """
+    if not (namespace and name) or is_system_topic(name):
+        return name
+    prefix, rest = _prefix(name)
+    head = namespace + NAMESPACE_SEPARATOR
+    if name.startswith(SYSTEM_GROUP_PREFIX) or rest.startswith(head):
+        return name
+    return prefix + head + rest
+
+
+def without_namespace(namespace: str, name: str) -> str:
+    """A topic or group as the users of a namespace know it."""
+    if not namespace:
+        return name
+    prefix, rest = _prefix(name)
+    return prefix + rest.removeprefix(namespace + NAMESPACE_SEPARATOR)
+
+
+def _prefix(name: str) -> tuple[str, str]:
+    """The prefix of a retry or dead-letter topic, and the rest."""
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+        if name.startswith(prefix):
+            return prefix, name[len(prefix) :]
+    return "", name
 
 
 def has_illegal_characters(name: str) -> bool:

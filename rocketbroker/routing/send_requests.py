@@ -17,6 +17,7 @@ from rocketbroker.records import batches, compression, names, sysflags
 from rocketbroker.records.outgoing import MAX_BODY_BYTES, Message, check_topic
 from rocketbroker.records.properties import (
     DELAY,
+    INSTANCE_ID,
     MAX_RECONSUME_TIMES,
     MESSAGE_TYPE,
     RECONSUME_TIME,
@@ -131,11 +132,15 @@ class SendRequests:
         kind: int = compression.ZLIB,
         level: int = compression.DEFAULT_LEVEL,
         max_body_bytes: int = MAX_BODY_BYTES,
+        namespace: str = "",
+        unit_mode: bool = False,
     ) -> None:
         """
         @param compress_over: bodies of this many bytes are compressed.
         @param kind: how; see L{compression}.
         @param max_body_bytes: longer bodies are refused.
+        @param namespace: in which the topics are, empty for none.
+        @param unit_mode: brokers mark topics of which this is said.
         """
         self.make_key = make_key
         self._group = group
@@ -144,6 +149,9 @@ class SendRequests:
         self._kind = kind
         self._level = level
         self._max_body_bytes = max_body_bytes
+        self._namespace = namespace
+        self._instance = f"{INSTANCE_ID}\x01{namespace}\x02" if namespace else ""
+        self._unit_mode = "true" if unit_mode else "false"
 
     def single(self, message: Message) -> SendRequest:
         """A request with one message."""
@@ -157,21 +165,24 @@ class SendRequests:
         if message.properties.get(TRANSACTION_PREPARED) == "true":
             sys_flag |= sysflags.TRANSACTION_PREPARED
         text = message.property_bytes(key).decode("utf-8")
-        ext = self._ext(message.topic, sys_flag, message.flag, text)
-        if names.is_retry_topic(message.topic):
+        if self._instance and INSTANCE_ID not in message.properties:
+            text += self._instance
+        topic = names.in_namespace(self._namespace, message.topic)
+        ext = self._ext(topic, sys_flag, message.flag, text)
+        if names.is_retry_topic(topic):
             ext["j"] = message.properties.get(RECONSUME_TIME, "0")
             ext["l"] = message.properties.get(MAX_RECONSUME_TIMES, "16")
         code = RequestCode.SEND_MESSAGE_V2
         if message.properties.get(MESSAGE_TYPE) == REPLY:
             code = RequestCode.SEND_REPLY_MESSAGE_V2
-        return SendRequest(message.topic, code, ext, body, (key,))
+        return SendRequest(topic, code, ext, body, (key,))
 
     def check(self, message: Message) -> None:
         """Refuse what cannot be sent.
 
         @raise MessageIllegal: it cannot.
         """
-        check_topic(message.topic)
+        check_topic(names.in_namespace(self._namespace, message.topic))
         if not message.body:
             raise MessageIllegal("a message without a body")
         if len(message.body) > self._max_body_bytes:
@@ -194,7 +205,7 @@ class SendRequests:
             "h": str(flag),
             "i": text,
             "j": "0",
-            "k": "false",
+            "k": self._unit_mode,
             "m": "false",
         }
 
@@ -207,11 +218,12 @@ class SendRequests:
         # The properties of the request are added to each record, where they count
         # more than its own: a unique key here would replace those of all messages.
         text = "" if _waits(first) else "WAIT\x01false\x02"
-        ext = self._ext(first.topic, 0, 0, text)
+        topic = names.in_namespace(self._namespace, first.topic)
+        ext = self._ext(topic, 0, 0, text + self._instance)
         ext["m"] = "true"
         body = b"".join(parts)
         return SendRequest(
-            first.topic, RequestCode.SEND_BATCH_MESSAGE, ext, body, tuple(keys)
+            topic, RequestCode.SEND_BATCH_MESSAGE, ext, body, tuple(keys)
         )
 
 

@@ -49,7 +49,7 @@ class ReceivedMessage(MessageView):
     __slots__ = ("_message", "_thread")
 
     def __init__(self, thread: LoopThread, message: CoreMessage) -> None:
-        super().__init__(message.stored, message.queue)
+        super().__init__(message.stored, message.queue, message.topic)
         self._thread = thread
         self._message = message
 

@@ -28,8 +28,9 @@ class ClientCluster:
     def __init__(self, *brokers: str, **settings: Any) -> None:
         self.runtime = MemoryRuntime()
         self.cluster = PuppetCluster(self.runtime, *brokers or ("b1", "b2"))
+        self.disk = MemoryDisk()
         self.cluster.topics["T"] = dict.fromkeys(self.cluster.brokers, 2)
-        self.settings = ClientSettings(name_servers=("ns:9876",), **settings)
+        self.settings = ClientSettings(**{"name_servers": ("ns:9876",), **settings})
 
     def broker(self, name: str = "b1") -> PuppetBroker:
         """One of the brokers."""
@@ -48,7 +49,7 @@ class ClientCluster:
 
     def session(self, **settings: Any) -> Session:
         """The simple face, with settings of its producer."""
-        folder = OffsetFolder(MemoryDisk(), "/home")
+        folder = OffsetFolder(self.disk, "/home")
         given = ProducerSettings(**settings)
         return Session(self.runtime, self.settings, given, lambda: folder)
 

@@ -44,6 +44,26 @@ class NameTests(SynchronousTestCase):
         self.assertEqual(names.group_of_retry_topic("%RETRY%g+t"), "g")
         self.assertTrue(names.is_dlq_topic(names.dlq_topic("g")))
 
+    def test_namespaceStandsBehindThePrefix(self) -> None:
+        """As Java's NamespaceUtil has it; twice it is not added."""
+        for outside, inside in (
+            ("T", "I%T"),
+            ("%RETRY%G", "%RETRY%I%G"),
+            ("%DLQ%G", "%DLQ%I%G"),
+            ("J%T", "I%J%T"),
+        ):
+            self.assertEqual(names.in_namespace("I", outside), inside)
+            self.assertEqual(names.in_namespace("I", inside), inside)
+            self.assertEqual(names.without_namespace("I", inside), outside)
+
+    def test_systemHasNoNamespace(self) -> None:
+        """Nor has a name of another namespace, or a client of none."""
+        for name in ("TBW102", "rmq_sys_x", "CID_RMQ_SYS_x", ""):
+            self.assertEqual(names.in_namespace("I", name), name)
+        self.assertEqual(names.without_namespace("I", "J%T"), "J%T")
+        self.assertEqual(names.in_namespace("", "T"), "T")
+        self.assertEqual(names.without_namespace("", "I%T"), "I%T")
+
     def test_system(self) -> None:
         """System topics and groups are known by name or prefix."""
         self.assertTrue(names.is_system_topic("SCHEDULE_TOPIC_XXXX"))

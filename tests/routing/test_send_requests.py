@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import MessageIllegal, RemoteProtocolError, SystemBusy
@@ -14,7 +16,7 @@ from rocketbroker.wire.command import RESPONSE, Command
 QUEUE = MessageQueue("T", "b1", 3)
 
 
-def requests(**more: int) -> SendRequests:
+def requests(**more: Any) -> SendRequests:
     """Requests with keys K1, K2."""
     keys = iter(["K1", "K2", "K3"])
     return SendRequests("PG", lambda: next(keys), lambda: 1234, **more)
