@@ -73,6 +73,7 @@ class Instance:
             self.routes,
             self.outages,
             client_id(settings, identity),
+            settings.heartbeat_v2,
         )
         self._unique_keys = UniqueKeys(*identity, runtime.wall_ms)
         self._rebalances: dict[str, Callable[[], None]] = {}
@@ -111,7 +112,7 @@ class Instance:
         while True:
             await self.runtime.sleep(self.settings.heartbeat_seconds)
             await self._drop_strangers()
-            await self.membership.beat()
+            await self.membership.beat(again=True)
 
     async def _drop_strangers(self) -> None:
         """Close connections to servers that are in no route any more."""

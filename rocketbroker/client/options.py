@@ -35,6 +35,7 @@ class ClientOptions(TypedDict, total=False):
     namespace: str | None
     namespace_v2: str | None
     unit_mode: bool
+    heartbeat_v2: bool
     group: str
     attempts: int
     compress_over: int

@@ -117,6 +117,8 @@ class ClientSettings:
     @ivar namespace_v2: the same by a field of each request, which leaves names as they
         are.
     @ivar unit_mode: brokers mark topics and groups of which this is said.
+    @ivar heartbeat_v2: heartbeats that leave out what the broker has kept
+        (useHeartbeatV2); brokers of RocketMQ 5.
     """
 
     name_servers: tuple[str, ...] = (DEFAULT_NAME_SERVER,)
@@ -130,6 +132,7 @@ class ClientSettings:
     namespace: str | None = attrs.field(default=None, validator=_namespace)
     namespace_v2: str | None = attrs.field(default=None, validator=_namespace)
     unit_mode: bool = False
+    heartbeat_v2: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -69,6 +69,8 @@ class PuppetBroker:
     @ivar offsets: by group, topic and queue.
     @ivar groups: what each member of a group wants, by group and connection.
     @ivar clients: the client id of each connection.
+    @ivar heartbeats: all that have come.
+    @ivar heartbeat_answer: the fields of their answers.
     @ivar locks: who has locked a queue for a group, and until when.
     @ivar faults: what goes wrong with the next requests of a code, one each.
     @ivar recalled: the handles by which messages were taken back.
@@ -88,6 +90,8 @@ class PuppetBroker:
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.groups: dict[str, dict[PuppetLink, ConsumerData]] = {}
         self.clients: dict[PuppetLink, str] = {}
+        self.heartbeats: list[HeartbeatData] = []
+        self.heartbeat_answer: dict[str, str] = {}
         self.locks: dict[tuple[str, Key], tuple[str, float]] = {}
         self.faults: dict[int, list[Fault]] = {}
         self.recalled: list[str] = []
@@ -386,15 +390,17 @@ class PuppetBroker:
         if link not in self.clients:
             link.at_end.append(lambda: self._lost(link))
         self.clients[link] = data.client_id
+        self.heartbeats.append(data)
         for consumer in data.consumer_data_set:
             group = consumer.group_name
             self._cluster.topics.setdefault(names.retry_topic(group), {self.name: 1})
             members = self.groups.setdefault(group, {})
             is_new = link not in members
-            members[link] = consumer
+            if is_new or not data.without_sub:
+                members[link] = consumer
             if is_new:
                 self._notify(group)
-        return answer()
+        return answer(ext=self.heartbeat_answer)
 
     def _notify(self, group: str) -> None:
         for link in self.groups.get(group, {}):
@@ -472,16 +478,20 @@ class PuppetCluster:
     """A name server and brokers.
 
     @ivar runtime: where they are.
+    @ivar names: where the name server is.
     @ivar brokers: by name; C{b1} is at C{b1:10911}.
     @ivar topics: how many queues a topic has on each of its brokers.
     """
 
-    def __init__(self, runtime: MemoryRuntime, *brokers: str) -> None:
+    def __init__(
+        self, runtime: MemoryRuntime, *brokers: str, names: str = "ns:9876"
+    ) -> None:
         self.runtime = runtime
+        self.names = names
         self.topics: dict[str, dict[str, int]] = {}
         self._position = 0
         self.brokers = {name: PuppetBroker(self, name) for name in brokers or ("b1",)}
-        runtime.servers["ns:9876"] = self.name_server
+        runtime.servers[names] = self.name_server
         for name in self.brokers:
             self.start(name)
 

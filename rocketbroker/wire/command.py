@@ -14,7 +14,11 @@ RESPONSE: Final = 1
 #: Bit 1 of the flag: a request that wants no answer.
 ONEWAY: Final = 2
 
-#: The ordinal of V5_3_3, which we announce in every command we send.
+#: The ordinal of V5_3_3, which we announce in every command we send: servers and
+#: clients behave as that release does, and what others decide by the number is right
+#: for them. Name servers give routes in standard JSON (from 401), brokers honour the
+#: attempts of messages that are sent back (121), ask members how they are (62), and say
+#: that they go away instead of breaking connections (475). docs/facts/remoting.md 4.4.
 VERSION: Final = 479
 
 #: Header serializations, the first byte of the frame's second word.
