@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.client.local_offsets import OffsetFolder
 from rocketbroker.client.received import ReceivedMessage
 from rocketbroker.client.session import Session
+from rocketbroker.client.settings import ClientSettings, ProducerSettings
 from rocketbroker.errors import ClientClosed, ConfigurationError, MessageIllegal
 from rocketbroker.records.hashing import java_hash
 from rocketbroker.records.names import retry_topic
+from rocketbroker.testing.puppet_cluster import PuppetCluster
 from rocketbroker.testing.runtime import Cancelled, MemoryRuntime
 from tests.client.cluster import ClientCluster
 
@@ -150,6 +153,38 @@ class SessionTests(SynchronousTestCase):
 
         reading = self.runtime.start(read())
         self.assertEqual(self.here.until(reading), [1, 1])
+
+    def test_sessionsOfTwoClustersKnowNothingOfEachOther(self) -> None:
+        """In one process, with a topic and a group of the same names."""
+        other = PuppetCluster(self.runtime, "x1", names="ns2:9876")
+        other.topics["T"] = {"x1": 1}
+        settings = ClientSettings(name_servers=("ns2:9876",))
+        folder = OffsetFolder(self.here.disk, "/home")
+        there = Session(self.runtime, settings, ProducerSettings(), lambda: folder)
+        found: dict[str, list[str]] = {"here": [], "there": []}
+
+        async def listen(name: str, mq: Session) -> None:
+            async def handle(message: ReceivedMessage) -> None:
+                found[name].append(message.text)
+
+            mq.on("T", group="G", start="earliest")(handle)
+            async with mq:
+                await mq.send("T", name)
+                await mq.run()
+
+        runs = [
+            self.runtime.start(listen(name, mq))
+            for name, mq in (("here", self.mq), ("there", there))
+        ]
+        self.here.wait(lambda: bool(found["here"] and found["there"]))
+        self.runtime.advance(60.0)
+        self.assertEqual(found, {"here": ["here"], "there": ["there"]})
+        members = [self.here.broker().members("G"), other.brokers["x1"].members("G")]
+        self.assertEqual([len(each) for each in members], [1, 1])
+        self.assertNotEqual(*members)
+        for one in (self.mq, there):
+            one.stop()
+        self.here.wait(lambda: all(run.ended for run in runs))
 
     def test_nextWaitsNoLongerThanItIsTold(self) -> None:
         """None, then, and the stream goes on."""
