@@ -39,6 +39,7 @@ from rocketbroker.errors import ClientClosed, RocketbrokerError, TopicNotExist
 from rocketbroker.records import names, properties
 from rocketbroker.records.outgoing import Message
 from rocketbroker.records.record import StoredMessage
+from rocketbroker.routing.static_topics import MOCK_PREFIX
 from rocketbroker.routing.topic_view import MessageQueue
 from rocketbroker.wire.bodies.heartbeats import ConsumerData
 
@@ -296,21 +297,25 @@ class Consumer:
     ) -> bool:
         """Have the broker keep a message for the group; whether one did."""
         settings = self.settings
+        # In a logical queue the broker does not find it by its position.
+        if not queue.broker.startswith(MOCK_PREFIX):
+            try:
+                await self._instance.requests.send_back(
+                    queue,
+                    settings.group,
+                    message,
+                    topic_of(message),
+                    delay_level,
+                    settings.attempts_allowed,
+                )
+            except RocketbrokerError as problem:
+                _log.warning(
+                    "%s cannot be sent back to its broker: %s", message, problem
+                )
+            else:
+                return True
         try:
-            await self._instance.requests.send_back(
-                queue,
-                settings.group,
-                message,
-                topic_of(message),
-                delay_level,
-                settings.attempts_allowed,
-            )
-        except RocketbrokerError as problem:
-            _log.warning("%s cannot be sent back to its broker: %s", message, problem)
-        else:
-            return True
-        try:
-            retry = retry_message(settings, message)
+            retry = retry_message(settings, message, delay_level < 0)
             await self._retries.send(retry, timeout=self._instance.settings.seconds)
         except RocketbrokerError as problem:
             _log.warning("%s cannot be sent back at all: %s", message, problem)
@@ -430,7 +435,8 @@ class Consumer:
                 instance.requests, self._offsets, queue, self.settings
             )
         except RocketbrokerError as problem:
-            instance.outages.failed(f"broker {queue.broker}", problem)
+            name = instance.routes.broker_of(queue)
+            instance.outages.failed(f"broker {name}", problem)
             return
         taken = ProcessQueue(queue, start, self.settings)
         taken.locked_until = locked_until
@@ -504,11 +510,17 @@ class Consumer:
             queue.settle(message)
 
 
-def retry_message(settings: ConsumerSettings, message: StoredMessage) -> Message:
+def retry_message(
+    settings: ConsumerSettings, message: StoredMessage, is_dead: bool = False
+) -> Message:
     """A message for the group's retry topic, where its broker cannot take it back.
 
     C{docs/facts/client.md} 20.
+
+    @param is_dead: the broker makes a dead letter of it, as it has been tried more
+        often than is allowed.
     """
+    most = 0 if is_dead else settings.attempts_allowed
     times = message.reconsume_times + 1
     found = Message(names.retry_topic(settings.group), message.body, flag=message.flag)
     found.properties = {
@@ -522,7 +534,7 @@ def retry_message(settings: ConsumerSettings, message: StoredMessage) -> Message
             properties.ORIGIN_MESSAGE_ID, message.message_id
         ),
         properties.RECONSUME_TIME: str(times),
-        properties.MAX_RECONSUME_TIMES: str(settings.attempts_allowed),
+        properties.MAX_RECONSUME_TIMES: str(most),
         properties.DELAY: str(3 + message.reconsume_times),
         properties.WAIT: message.properties.get(properties.WAIT, "true"),
     }

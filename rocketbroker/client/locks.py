@@ -44,7 +44,7 @@ class QueueLocks:
             self._instance.runtime,
             [
                 self._lock(broker, some, until, found)
-                for broker, some in by_broker(queues).items()
+                for broker, some in self._by_broker(queues).items()
             ],
         )
         return found
@@ -75,8 +75,21 @@ class QueueLocks:
         """Let others have them."""
         await together(
             self._instance.runtime,
-            [self._unlock(broker, some) for broker, some in by_broker(queues).items()],
+            [
+                self._unlock(broker, some)
+                for broker, some in self._by_broker(queues).items()
+            ],
         )
+
+    def _by_broker(
+        self, queues: Iterable[MessageQueue]
+    ) -> dict[str, list[MessageQueue]]:
+        """Queues by the name of the broker that has them now."""
+        found: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            name = self._instance.routes.broker_of(queue)
+            found.setdefault(name, []).append(queue)
+        return found
 
     async def _unlock(self, broker: str, queues: Collection[MessageQueue]) -> None:
         instance = self._instance
@@ -85,11 +98,3 @@ class QueueLocks:
             await instance.requests.unlock(broker, me, self._group, queues)
         except RocketbrokerError as problem:
             _log.debug("Broker %s keeps our locks: %s", broker, problem)
-
-
-def by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    """Queues by the name of their broker."""
-    found: dict[str, list[MessageQueue]] = {}
-    for queue in queues:
-        found.setdefault(queue.broker, []).append(queue)
-    return found

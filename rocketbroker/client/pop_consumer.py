@@ -37,7 +37,7 @@ from rocketbroker.client.subscription import Subscription
 from rocketbroker.client.waits import Signal, Tasks, together
 from rocketbroker.errors import ClientClosed, RocketbrokerError, TopicNotExist
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.routing.topic_view import MessageQueue
+from rocketbroker.routing.topic_view import READ, MessageQueue
 from rocketbroker.wire.bodies.heartbeats import ConsumerData
 from rocketbroker.wire.command import Command
 
@@ -226,7 +226,12 @@ class PopConsumer:
         view = self._instance.routes.known(self._subscription.topic)
         if view is None:
             return
-        for broker in {queue.broker for queue in view.read} & view.masters.keys():
+        readable = {
+            one.broker_name
+            for one in view.route.queue_datas
+            if one.perm & READ and one.read_queue_nums
+        }
+        for broker in readable & view.masters.keys():
             if broker not in self._brokers:
                 self._brokers.add(broker)
                 self._tasks.spawn(self._popping(broker))

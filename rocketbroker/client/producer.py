@@ -201,7 +201,8 @@ class Producer:
         failed_broker: str | None,
     ) -> MessageQueue:
         if queue is not None:
-            return self._instance.namespace.queue_inside(queue)
+            inside = self._instance.namespace.queue_inside(queue)
+            return inside._replace(broker=self._instance.routes.broker_of(inside))
         if key is not None:
             return queue_for_key(queues, key)
         now = self._instance.runtime.monotonic()

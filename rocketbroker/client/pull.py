@@ -43,12 +43,15 @@ class Pulled(NamedTuple):
     @ivar next_offset: where to go on.
     @ivar broker_id: which broker of that name to ask the next time.
     @ivar data: the records.
+    @ivar delta: what is added to their offsets: of a logical queue the records have
+        those of the physical one.
     """
 
     code: int
     next_offset: int
     broker_id: int
     data: bytes
+    delta: int = 0
 
 
 def pull_request(
@@ -118,4 +121,5 @@ def pulled(answer: Command) -> Pulled:
         number(answer, "nextBeginOffset"),
         number(answer, "suggestWhichBrokerId"),
         answer.body,
+        number(answer, "offsetDelta") if "offsetDelta" in (answer.ext or {}) else 0,
     )

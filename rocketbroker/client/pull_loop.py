@@ -115,7 +115,8 @@ class PullLoop:
             await self._failed(problem, None)
         else:
             self._failures = 0
-            instance.outages.worked(f"broker {queue.queue.broker}")
+            name = instance.routes.broker_of(queue.queue)
+            instance.outages.worked(f"broker {name}")
 
     def _request(self, is_master: bool) -> Command:
         queue = self._queue
@@ -137,9 +138,10 @@ class PullLoop:
         queue = self._queue
         queue.broker_id = 0
         if code != ResponseCode.FLOW_CONTROL:
-            self._instance.outages.failed(f"broker {queue.queue.broker}", problem)
+            name = self._instance.routes.broker_of(queue.queue)
+            self._instance.outages.failed(f"broker {name}", problem)
         await self._pause(code)
-        if self._failures and code is None:
+        if self._failures and code in (None, ResponseCode.NOT_LEADER_FOR_QUEUE):
             await self._learn_route()
 
     async def _pause(self, code: int | None) -> None:
@@ -176,15 +178,20 @@ class PullLoop:
                 f"{queue.queue} was read from {queue.pull_offset} and goes on at "
                 f"{found.next_offset}"
             )
-        queue.add(self._wanted(found.data), found.next_offset)
+        queue.add(self._wanted(found.data, found.delta), found.next_offset)
         self._inbox.offer(queue)
 
-    def _wanted(self, data: bytes) -> list[StoredMessage]:
-        """The messages that were asked for; those of a batch that are behind us not."""
+    def _wanted(self, data: bytes, delta: int) -> list[StoredMessage]:
+        """The messages that were asked for; those of a batch that are behind us not.
+
+        @param delta: what is added to their offsets.
+        """
         wanted: list[StoredMessage] = []
         start = self._queue.pull_offset
         try:
             for message in messages(data):
+                if delta:
+                    message.queue_offset += delta
                 if message.queue_offset >= start and self._subscription.wants(
                     message.tags
                 ):

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from rocketbroker.client.connections import Connections
 from rocketbroker.client.routes import Routes
-from rocketbroker.errors import MessageIllegal, QueryNotFound
+from rocketbroker.errors import MessageIllegal, NotLeaderForQueue, QueryNotFound
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.recall_handle import RecallHandle
 from rocketbroker.records.record import StoredMessage
@@ -107,7 +107,7 @@ class BrokerRequests:
         if wait:
             await self._ask(queue, code, header, OFFSET_SECONDS)
             return
-        address = self._routes.master(queue.topic, queue.broker)
+        address = self._routes.master_of(queue)
         command = Command(code, header.to_ext())
         await self._connections.to(address).oneway(command, OFFSET_SECONDS)
 
@@ -236,6 +236,12 @@ class BrokerRequests:
     async def _ask(
         self, queue: MessageQueue, code: int, header: Header, seconds: float
     ) -> Command:
-        address = self._routes.master(queue.topic, queue.broker)
-        command = Command(code, header.to_ext())
-        return await self._connections.ask(address, command, seconds)
+        ext = header.to_ext()
+        address = self._routes.master_of(queue)
+        try:
+            return await self._connections.ask(address, Command(code, ext), seconds)
+        except NotLeaderForQueue:
+            # A queue of a static topic has moved.
+            await self._routes.view(queue.topic, refresh=True)
+        address = self._routes.master_of(queue)
+        return await self._connections.ask(address, Command(code, ext), seconds)

@@ -27,6 +27,7 @@ from rocketbroker.errors import (
     error_of_response,
 )
 from rocketbroker.records.names import AUTO_CREATE_TOPIC
+from rocketbroker.routing.static_topics import MOCK_PREFIX, NO_BROKER
 from rocketbroker.routing.topic_view import (
     MASTER,
     MessageQueue,
@@ -138,7 +139,7 @@ class Routes:
             ext = {"topic": topic}
             answer = await self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext)
             route = TopicRouteData.from_json(fastjson.loads(answer.body))
-            view = self._known[topic] = TopicView(topic, route, 0.0)
+            view = self._known[topic] = TopicView(topic, route, 0.0, is_logical=True)
             return view
         finally:
             if self._asking.get(topic) is signal:
@@ -198,6 +199,21 @@ class Routes:
                 return view.masters[broker]
         raise NoBroker(f"the name server knows no master now for {topic} on {broker}")
 
+    def broker_of(self, queue: MessageQueue) -> str:
+        """The name of the broker that has a queue now: of a logical one its leader."""
+        if not queue.broker.startswith(MOCK_PREFIX):
+            return queue.broker
+        view = self._known.get(queue.topic)
+        place = (queue.broker, queue.queue_id)
+        return view.leaders.get(place, NO_BROKER) if view is not None else NO_BROKER
+
+    def master_of(self, queue: MessageQueue) -> str:
+        """The address of the master that has a queue now.
+
+        @raise NoBroker: it is not known.
+        """
+        return self.master(queue.topic, self.broker_of(queue))
+
     def readable(self, queue: MessageQueue, broker_id: int) -> tuple[str, bool]:
         """A server to pull a queue from, and whether it is a master.
 
@@ -205,7 +221,8 @@ class Routes:
         @raise NoBroker: none is known.
         """
         view = self._known.get(queue.topic)
-        addresses = view.brokers.get(queue.broker) if view is not None else None
+        name = self.broker_of(queue)
+        addresses = view.brokers.get(name) if view is not None else None
         if not addresses:
             raise NoBroker(f"the name server knows no broker now for {queue}")
         if broker_id not in addresses:

@@ -28,6 +28,9 @@ from rocketbroker.wire.bodies.mappings import (
 #: Begins the name of the broker under which clients know logical queues.
 MOCK_PREFIX: Final = "__syslo__"
 
+#: The leader of a logical queue that no broker leads.
+NO_BROKER: Final = f"{MOCK_PREFIX}none__"
+
 #: A logical offset beyond all.
 LAST: Final = (1 << 63) - 1
 
@@ -49,6 +52,25 @@ def leading_brokers(infos: Mapping[str, TopicQueueMappingInfo]) -> dict[int, str
     for name, info in sorted(infos.items(), key=lambda each: each[1].epoch):
         found.update(dict.fromkeys(info.curr_id_map, name))
     return dict(sorted(found.items()))
+
+
+def logical_leaders(
+    infos: Mapping[str, TopicQueueMappingInfo],
+) -> dict[tuple[str, int], str]:
+    """The logical queues as readers see them, with the broker that leads each.
+
+    @param infos: what brokers have told name servers, by name.
+    @return: by mock broker and number; L{NO_BROKER} for a queue that nobody leads.
+    """
+    found: dict[tuple[str, int], str] = {}
+    for scope in sorted({info.scope for info in infos.values()}):
+        ours = {name: info for name, info in infos.items() if info.scope == scope}
+        leaders = leading_brokers(ours)
+        total = max(info.total_queues for info in ours.values())
+        mock = mock_broker_name(scope)
+        for number in range(total):
+            found[mock, number] = leaders.get(number, NO_BROKER)
+    return found
 
 
 def decided(items: Items) -> list[LogicQueueMappingItem]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, final
 
 from rocketbroker.errors import NoBroker, NoPermission
-from rocketbroker.routing.static_topics import leading_brokers
+from rocketbroker.routing.static_topics import leading_brokers, logical_leaders
 from rocketbroker.wire.bodies.routes import TopicRouteData
 
 #: Bits of a topic's permission.
@@ -36,8 +36,6 @@ class MessageQueue(NamedTuple):
 
 def write_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
     """The queues to send to, by broker and number; of a static topic its logical ones.
-
-    What is read is always a physical queue, whose offsets have no gaps.
 
     @param topic: whose queues; another than the route's while it does not exist yet.
     """
@@ -85,19 +83,38 @@ class TopicView:
 
     @ivar route: as the name server sent it.
     @ivar write: the queues to send to.
-    @ivar read: the queues to read.
+    @ivar read: the queues to read: physical ones, whose offsets have no gaps; or, as
+        the members of a group share them, the logical ones of a static topic, on a
+        broker by whose name nothing can be reached.
+    @ivar leaders: which broker has a logical queue now, by its broker and number.
     @ivar masters: the address of each master, by broker name.
     @ivar any: the address of the lowest broker id, by broker name.
     @ivar brokers: all addresses by broker id, by broker name.
     """
 
-    __slots__ = ("any", "brokers", "expires", "masters", "read", "route", "write")
+    __slots__ = (
+        *("any", "brokers", "expires", "leaders", "masters", "read", "route"),
+        "write",
+    )
 
-    def __init__(self, topic: str, route: TopicRouteData, expires: float) -> None:
+    def __init__(
+        self,
+        topic: str,
+        route: TopicRouteData,
+        expires: float,
+        is_logical: bool = False,
+    ) -> None:
+        """
+        @param is_logical: whether the queues to read are those of a group's members.
+        """
         self.route = route
         self.expires = expires
         self.write = write_queues(topic, route)
-        self.read = read_queues(topic, route)
+        infos = route.topic_queue_mapping_by_broker
+        self.leaders = logical_leaders(infos) if is_logical and infos else {}
+        self.read = [MessageQueue(topic, *queue) for queue in sorted(self.leaders)]
+        if not self.leaders:
+            self.read = read_queues(topic, route)
         self.brokers = {
             broker.broker_name: broker.broker_addrs for broker in route.broker_datas
         }

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
+import attrs
+
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.records import batches, hosts, names, properties, record
 from rocketbroker.records.recall_handle import RecallHandle
@@ -20,6 +22,7 @@ from rocketbroker.testing.runtime import MemoryRuntime, PuppetLink
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, HeartbeatData
+from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
@@ -66,6 +69,8 @@ class PuppetBroker:
 
     @ivar queues: the records of each queue.
     @ivar first: the first offset of queues that do not begin at 0.
+    @ivar deltas: of queues of static topics: what clients add to the offsets of their
+        records.
     @ivar offsets: by group, topic and queue.
     @ivar groups: what each member of a group wants, by group and connection.
     @ivar clients: the client id of each connection.
@@ -87,6 +92,7 @@ class PuppetBroker:
         self.name = name
         self.queues: dict[Key, list[bytes]] = {}
         self.first: dict[Key, int] = {}
+        self.deltas: dict[Key, int] = {}
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.groups: dict[str, dict[PuppetLink, ConsumerData]] = {}
         self.clients: dict[PuppetLink, str] = {}
@@ -107,6 +113,8 @@ class PuppetBroker:
                 return found
         code = command.code
         ext = command.ext or {}
+        if not self._leads(ext):
+            return answer(ResponseCode.NOT_LEADER_FOR_QUEUE, remark="it has moved")
         if code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
             return self._send(command, ext)
         if code == RequestCode.SEND_REPLY_MESSAGE_V2:
@@ -135,6 +143,15 @@ class PuppetBroker:
             return self._lock(command)
         return self._offset(code, ext)
 
+    def _leads(self, ext: dict[str, str]) -> bool:
+        """Whether a queue is here, or its topic is not static."""
+        topic = ext.get("topic") or ext.get("b", "")
+        number = ext.get("queueId") or ext.get("e")
+        leaders = self._cluster.leaders.get(topic)
+        if leaders is None or number is None:
+            return True
+        return leaders[int(number)] == self.name
+
     # Messages.
 
     def put(
@@ -155,7 +172,7 @@ class PuppetBroker:
             body,
             properties.encode(text or {}),
             queue_id=queue_id,
-            queue_offset=offset,
+            queue_offset=offset - self.deltas.get((topic, queue_id), 0),
             position=self._cluster.position(),
             born_ms=5,
             born_host=HOST,
@@ -275,6 +292,8 @@ class PuppetBroker:
             "minOffset": str(first),
             "maxOffset": str(end),
         }
+        if key in self.deltas:
+            fields["offsetDelta"] = str(self.deltas[key])
         return answer(code, fields, b"".join(data))
 
     def _look_again(
@@ -481,6 +500,7 @@ class PuppetCluster:
     @ivar names: where the name server is.
     @ivar brokers: by name; C{b1} is at C{b1:10911}.
     @ivar topics: how many queues a topic has on each of its brokers.
+    @ivar leaders: of static topics: which broker has each logical queue, None for none.
     """
 
     def __init__(
@@ -489,6 +509,7 @@ class PuppetCluster:
         self.runtime = runtime
         self.names = names
         self.topics: dict[str, dict[str, int]] = {}
+        self.leaders: dict[str, list[str | None]] = {}
         self._position = 0
         self.brokers = {name: PuppetBroker(self, name) for name in brokers or ("b1",)}
         runtime.servers[names] = self.name_server
@@ -542,4 +563,17 @@ class PuppetCluster:
                 for name in queues
             ],
         )
+        leaders = self.leaders.get(topic, [])
+        infos = {
+            name: TopicQueueMappingInfo(
+                topic=topic,
+                total_queues=len(leaders),
+                bname=name,
+                epoch=1,
+                curr_id_map={at: at for at, one in enumerate(leaders) if one == name},
+            )
+            for name in {one for one in leaders if one is not None}
+        }
+        if infos:
+            route = attrs.evolve(route, topic_queue_mapping_by_broker=infos)
         return answer(body=fastjson.dumps(route))

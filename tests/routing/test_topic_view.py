@@ -6,7 +6,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.routing.topic_view import TopicView, read_queues, write_queues
-from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
+from rocketbroker.wire.bodies.mappings import GLOBAL_SCOPE, TopicQueueMappingInfo
 from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
 
 
@@ -62,6 +62,34 @@ class QueueTests(SynchronousTestCase):
         names = [queue[1:] for queue in write_queues("T", route)]
         self.assertEqual(names, [("all", 0), ("readOnly", 1), ("all", 2)])
         self.assertEqual(len(read_queues("T", route)), 3)
+
+    def test_membersReadLogicalQueues(self) -> None:
+        """All that there are, in each scope, whether anybody leads them or not; only
+        of static topics, and only if that is wanted."""
+        infos = {
+            name: TopicQueueMappingInfo(
+                bname=name, total_queues=3, epoch=1, curr_id_map={at: 0}, scope=scope
+            )
+            for name, at, scope in (
+                ("all", 2, GLOBAL_SCOPE),
+                ("readOnly", 0, GLOBAL_SCOPE),
+                ("slaveOnly", 1, "S"),
+            )
+        }
+        route = attrs.evolve(self.route(), topic_queue_mapping_by_broker=infos)
+        view = TopicView("T", route, 0.0, is_logical=True)
+        mock, other = "__syslo__global__", "__syslo__S"
+        names = [queue[1:] for queue in view.read]
+        self.assertEqual(names, [(one, n) for one in (other, mock) for n in range(3)])
+        self.assertEqual(view.leaders[mock, 2], "all")
+        self.assertEqual(view.leaders[mock, 1], "__syslo__none__")
+        self.assertEqual(view.leaders[other, 1], "slaveOnly")
+        for plain in (
+            TopicView("T", route, 0.0),
+            TopicView("T", self.route(), 0.0, is_logical=True),
+        ):
+            self.assertEqual(next(one.broker for one in plain.read), "all")
+            self.assertEqual(plain.leaders, {})
 
     def test_ordered(self) -> None:
         """An ordered topic says itself which queues, in which order."""
