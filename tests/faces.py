@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from rocketbroker.client import errors
 from scripts.lab.servers import ROOT, environment
 
 #: Names of servers and options that C{connect} refuses.
@@ -16,6 +17,11 @@ NO_CONNECTIONS: list[tuple[Any, dict[str, Any]]] = [
     ("a:1", {"second": 5}),
     ("a:1", {"seconds": -5}),
     ("a:1", {"compress": "rar"}),
+    ("a:1 b:2", {}),
+    (5, {}),
+    ("a:1", {"patience": float("nan")}),
+    ("a:1", {"avoid_slow": "yes"}),
+    ("a:1", {"instance_name": 5}),
 ]
 
 #: Topics, groups and options that C{consumer} and C{on} refuse.
@@ -26,6 +32,13 @@ NO_CONSUMERS: list[tuple[Any, Any, dict[str, Any]]] = [
     ("T", "G", {"tags": "a > 5"}),
     ("T", "G", {"start": "first"}),
     ("T", "G", {"wait": None}),
+    ("T", "G", {"tag": "a"}),
+    ("T", "G", {"tags": 5}),
+    ("T", "G", {"sql": 5}),
+    ("T", "G", {"start": True}),
+    ("T", "G", {"ordered": "yes"}),
+    ("T", "G", {"max_attempts": "5"}),
+    ("T", "G", {"prefetch": "5"}),
 ]
 
 
@@ -40,6 +53,10 @@ def loaded(program: str, *names: str) -> str:
         check=False,
     )
     return (found.stdout + found.stderr).decode().strip()
+
+
+#: Errors that users of every face catch.
+ERRORS = [*errors.__all__]
 
 
 def missing(module: ModuleType) -> list[str]:

@@ -24,7 +24,8 @@ languages. A listener and its loop::
         await mq.run()
 
 Module: L{face}. What stands behind it:
-L{rocketbroker.client}. Errors are in L{rocketbroker.client.errors}.
+L{rocketbroker.client}. Errors can be imported from here;
+L{rocketbroker.client.errors} says what to do next.
 """
 
 from importlib import import_module
@@ -32,6 +33,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rocketbroker.aio.face import connect
+    from rocketbroker.client.errors import (
+        BrokerError,
+        ClientClosed,
+        ConfigurationError,
+        ConnectionLost,
+        MessageIllegal,
+        NoBroker,
+        NoPermission,
+        RemoteProtocolError,
+        RequestTimeout,
+        RocketbrokerError,
+        SystemBusy,
+        TopicNotExist,
+    )
     from rocketbroker.client.lite_pull import LitePullConsumer
     from rocketbroker.client.received import MessageView, ReceivedMessage
     from rocketbroker.client.session import MessageStream, Session
@@ -49,6 +64,18 @@ __all__ = [
     "Message",
     "SendResult",
     "MessageQueue",
+    "BrokerError",
+    "ClientClosed",
+    "ConfigurationError",
+    "ConnectionLost",
+    "MessageIllegal",
+    "NoBroker",
+    "NoPermission",
+    "RemoteProtocolError",
+    "RequestTimeout",
+    "RocketbrokerError",
+    "SystemBusy",
+    "TopicNotExist",
 ]
 
 _MODULES = {
@@ -65,6 +92,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    module = _MODULES.get(name, "rocketbroker.client.errors")
+    return getattr(import_module(module), name)

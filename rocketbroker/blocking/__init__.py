@@ -57,6 +57,20 @@ if TYPE_CHECKING:
     from rocketbroker.blocking.routes import MessageQueue
     from rocketbroker.blocking.session import Received, Receiver, Session, connect
     from rocketbroker.blocking.settings import Settings
+    from rocketbroker.errors import (
+        BrokerError,
+        ClientClosed,
+        ConfigurationError,
+        ConnectionLost,
+        MessageIllegal,
+        NoBroker,
+        NoPermission,
+        RemoteProtocolError,
+        RequestTimeout,
+        RocketbrokerError,
+        SystemBusy,
+        TopicNotExist,
+    )
 
 __all__ = [
     "connect",
@@ -71,6 +85,18 @@ __all__ = [
     "Producer",
     "Consumer",
     "Puller",
+    "BrokerError",
+    "ClientClosed",
+    "ConfigurationError",
+    "ConnectionLost",
+    "MessageIllegal",
+    "NoBroker",
+    "NoPermission",
+    "RemoteProtocolError",
+    "RequestTimeout",
+    "RocketbrokerError",
+    "SystemBusy",
+    "TopicNotExist",
 ]
 
 _MODULES = {
@@ -81,6 +107,9 @@ _MODULES = {
     "Message": "messages",
     "MessageQueue": "routes",
 }
+
+#: Names of errors.
+_ERRORS = __all__[__all__.index("BrokerError") :]
 
 #: Names that go with the next release, and what to import instead.
 _GOING = {
@@ -101,5 +130,7 @@ def __getattr__(name: str) -> object:
             DeprecationWarning,
             stacklevel=2,
         )
+    if name in _ERRORS:
+        return getattr(import_module("rocketbroker.errors"), name)
     module = import_module(f"{__name__}.{_MODULES.get(name, name.lower())}")
     return getattr(module, name)

@@ -3,39 +3,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
 
 from rocketbroker.blocking.machine import Machine, ThisMachine
-from rocketbroker.config.addresses import split_address
+from rocketbroker.config.addresses import name_server_list
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.wire.frames import MAX_BYTES
+
+__all__ = ["ROUTE_SECONDS", "Settings", "name_server_list"]
 
 #: After this long a route is asked for again.
 ROUTE_SECONDS: Final = 30.0
 
 
-def name_server_list(text: str) -> tuple[str, ...]:
-    """The addresses in C{host:port;host:port}; commas separate too.
-
-    @raise ConfigurationError: there is none, or one is not an address.
-    """
-    addresses = tuple(
-        part.strip() for part in text.replace(",", ";").split(";") if part.strip()
-    )
-    if not addresses:
-        raise ConfigurationError("no name server is given")
-    for address in addresses:
-        split_address(address)
-    return addresses
+def _joined(given: str | Iterable[str]) -> str:
+    return given if isinstance(given, str) else ";".join(name_server_list(given))
 
 
 @attrs.frozen
 class Settings:
     """The settings of a client; they travel to executors.
 
-    @ivar name_servers: C{host:port}, separated by semicolons.
+    @ivar name_servers: C{host:port}, separated by semicolons; a list of them is taken,
+        too.
     @ivar seconds: how long a request may take.
     @ivar attempts: how often a request is tried that another try may cure.
     @ivar pause: seconds between two tries.
@@ -44,7 +37,7 @@ class Settings:
     @ivar machine: where we run.
     """
 
-    name_servers: str
+    name_servers: str = attrs.field(converter=_joined)
     seconds: float = 3.0
     attempts: int = 3
     pause: float = 0.2

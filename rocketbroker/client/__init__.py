@@ -73,6 +73,7 @@ What users see:
 
   - L{session}: the simple face: C{send}, C{consumer},
     C{on}, C{run}, C{stop}; L{options}: what it takes by
-    name; L{options_page}: C{docs/client-options.rst}.
+    name; L{arguments}: what cannot be meant; L{options_page}:
+    C{docs/client-options.rst}.
   - L{runtimes}: asyncio and Twisted.
 """

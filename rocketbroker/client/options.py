@@ -8,6 +8,8 @@ L{rocketbroker.client.settings}.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
 import attrs
@@ -62,7 +64,7 @@ class ConsumerOptions(TypedDict, total=False):
     broadcast: bool
     mode: str
     invisible_seconds: float
-    start: str | float
+    start: str | float | datetime
     strategy: str | Strategy
     prefetch: int
     prefetch_bytes: int
@@ -87,8 +89,11 @@ def _names(settings: type[attrs.AttrsInstance]) -> set[str]:
 def _refuse_unknown(options: Mapping[str, Any], known: set[str]) -> None:
     unknown = sorted(set(options) - known)
     if unknown:
+        (name, *_) = unknown
+        meant = get_close_matches(name, sorted(known), 1)
+        hint = f"did you mean {meant[0]!r}? T" if meant else "t"
         raise ConfigurationError(
-            f"there is no option {unknown[0]!r}; there are {', '.join(sorted(known))}"
+            f"there is no option {name!r}; {hint}here are {', '.join(sorted(known))}"
         )
 
 

@@ -15,6 +15,16 @@ from typing import Final, TypeAlias, TypeVar, Unpack, final
 
 import attrs
 
+from rocketbroker.client.arguments import (
+    check_concurrency,
+    check_listener,
+    check_queue,
+    check_queues,
+    check_timeout,
+    delay_ms,
+    messages_of,
+    moment_ms,
+)
 from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.lite_pull import LitePullConsumer
@@ -94,6 +104,7 @@ class MessageStream:
         @return: None if none came in time.
         @raise ClientClosed: it was closed.
         """
+        check_timeout(timeout)
         return await self._consumer.next(timeout)
 
     @property
@@ -230,6 +241,8 @@ class Session:
         message = message_of(
             topic, body, tag, keys, properties, delay_level, delay, at, order_key
         )
+        check_queue(topic, queue)
+        check_timeout(timeout)
         return await self.producer.send(message, queue, timeout)
 
     async def send_oneway(
@@ -250,6 +263,7 @@ class Session:
         message = message_of(
             topic, body, tag, keys, properties, 0, None, None, order_key
         )
+        check_queue(topic, queue)
         await self.producer.send_oneway(message, queue)
 
     async def send_batch(
@@ -267,7 +281,11 @@ class Session:
         @return: one result for each request; C{message_ids} are in the order of the
             messages. Errors as L{send}; those before the failed request are stored.
         """
-        return await self.producer.send_batch(messages, queue, timeout)
+        found = messages_of(messages)
+        for message in found[:1]:
+            check_queue(message.topic, queue)
+        check_timeout(timeout)
+        return await self.producer.send_batch(found, queue, timeout)
 
     async def request(
         self,
@@ -439,6 +457,8 @@ class Session:
             raise ClientClosed("the session was closed before")
         if (topic is None) == (queues is None):
             raise ConfigurationError("lite_pull is given a topic or queues: one")
+        if queues is not None:
+            check_queues(queues)
         topics = {queue.topic for queue in queues or ()} or {topic or ""}
         tags, sql = options.get("tags"), options.get("sql")
         settings = consumer_settings(group, {**options, "mode": "lite"})
@@ -468,12 +488,12 @@ class Session:
         @param concurrency: how many messages it has in hand at once.
         @raise ConfigurationError: something cannot be as it is given.
         """
-        if concurrency < 1:
-            raise ConfigurationError("concurrency has to be 1 or more")
+        check_concurrency(concurrency)
         consumer_settings(group, options)
         subscription(topic, options.get("tags"), options.get("sql"))
 
         def register(listener: L) -> L:
+            check_listener(listener)
             self._registrations.append(
                 _Registration(
                     self._consumer(topic, group, options),
@@ -557,10 +577,6 @@ def message_of(
 
     @raise MessageIllegal: something cannot be as it is given.
     """
-    if isinstance(delay, timedelta):
-        delay = delay.total_seconds()
-    if isinstance(at, datetime):
-        at = at.timestamp()
     return Message(
         topic,
         body,
@@ -569,6 +585,6 @@ def message_of(
         properties=properties,
         sharding_key=order_key,
         delay_level=delay_level,
-        deliver_at_ms=round(at * 1000) if at else 0,
-        delay_ms=round(delay * 1000) if delay else 0,
+        deliver_at_ms=moment_ms(at),
+        delay_ms=delay_ms(delay),
     )

@@ -7,11 +7,12 @@ Names that Java's clients have, too, are told in C{docs/facts/client.md} 1, 4.1 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import attrs
 
-from rocketbroker.config.addresses import split_address
+from rocketbroker.config.addresses import name_server_list
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, names
 from rocketbroker.records.outgoing import MAX_BODY_BYTES
@@ -37,30 +38,17 @@ def name_servers(
 ) -> tuple[str, ...]:
     """The addresses of name servers.
 
-    @param given: C{host:port}, several with semicolons or commas between, or a list of
-        them; C{http://} before one is passed over, as Java's clients do. None: as the
-        environment says, or the usual address of this machine.
+    @param given: see L{name_server_list}. None: as the environment says, or the usual
+        address of this machine.
     @raise ConfigurationError: there is none, or one is not an address.
     """
     if given is None:
         given = environment.get(NAME_SERVERS_VARIABLE) or DEFAULT_NAME_SERVER
-    parts = [given] if isinstance(given, str) else list(given)
-    found: list[str] = []
-    for part in parts:
-        if not isinstance(part, str):
-            raise ConfigurationError(f"{part!r} is no address; give 'host:port'")
-        for text in part.replace(",", ";").split(";"):
-            address = text.strip().removeprefix("http://").rstrip("/")
-            if address:
-                split_address(address)
-                found.append(address)
-    if not found:
-        raise ConfigurationError("no name server is given; give 'host:port'")
-    return tuple(dict.fromkeys(found))
+    return name_server_list(given)
 
 
 def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise ConfigurationError(
             f"{attribute.name} has to be a number above 0, not {value!r}"
         )
@@ -71,6 +59,27 @@ def _count(instance: object, attribute: attrs.Attribute[Any], value: Any) -> Non
         raise ConfigurationError(
             f"{attribute.name} has to be a whole number, 0 or more, not {value!r}"
         )
+
+
+def _truth(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ConfigurationError(
+            f"{attribute.name} has to be True or False, not {value!r}"
+        )
+
+
+def _text(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None and not isinstance(value, str):
+        raise ConfigurationError(f"{attribute.name} has to be a text, not {value!r}")
+
+
+def _attempts(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None:
+        _count(instance, attribute, value)
+
+
+def _seconds_since_1970(start: object) -> object:
+    return start.timestamp() if isinstance(start, datetime) else start
 
 
 def _group(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -126,8 +135,8 @@ class ClientSettings:
     patience: float = attrs.field(default=120.0, validator=_positive)
     route_seconds: float = attrs.field(default=30.0, validator=_positive)
     heartbeat_seconds: float = attrs.field(default=30.0, validator=_positive)
-    instance_name: str | None = None
-    unit_name: str | None = None
+    instance_name: str | None = attrs.field(default=None, validator=_text)
+    unit_name: str | None = attrs.field(default=None, validator=_text)
     max_frame_bytes: int = attrs.field(default=MAX_BYTES, validator=_positive)
     namespace: str | None = attrs.field(default=None, validator=_namespace)
     namespace_v2: str | None = attrs.field(default=None, validator=_namespace)
@@ -162,8 +171,8 @@ class ProducerSettings:
     )
     max_body_bytes: int = attrs.field(default=MAX_BODY_BYTES, validator=_positive)
     batch_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
-    avoid_slow: bool = False
-    retry_unsafe: bool = False
+    avoid_slow: bool = attrs.field(default=False, validator=_truth)
+    retry_unsafe: bool = attrs.field(default=False, validator=_truth)
 
 
 @attrs.frozen(kw_only=True)
@@ -179,7 +188,7 @@ class ConsumerSettings:
     @ivar invisible_seconds: with C{"pop"}: how long a message belongs to the member
         that has it.
     @ivar start: where a group without offsets begins: C{"latest"}, C{"earliest"}, or
-        seconds since 1970.
+        a time: a C{datetime}, or seconds since 1970.
     @ivar strategy: how the members share the queues, the same for all of them: a name,
         a strategy, or any function of queues, members and member;
         L{rocketbroker.routing.allocation}.
@@ -203,25 +212,25 @@ class ConsumerSettings:
     """
 
     group: str = attrs.field(validator=_group)
-    ordered: bool = False
-    broadcast: bool = False
+    ordered: bool = attrs.field(default=False, validator=_truth)
+    broadcast: bool = attrs.field(default=False, validator=_truth)
     mode: str = "classic"
     invisible_seconds: float = attrs.field(default=60.0, validator=_positive)
-    start: str | float = "latest"
+    start: str | float = attrs.field(default="latest", converter=_seconds_since_1970)
     strategy: str | Strategy = "AVG"
     prefetch: int = attrs.field(default=32, validator=_positive)
     prefetch_bytes: int = attrs.field(default=4 << 20, validator=_positive)
     max_unacknowledged: int = attrs.field(default=1000, validator=_positive)
     max_span: int = attrs.field(default=2000, validator=_positive)
     consume_timeout: float = attrs.field(default=900.0, validator=_positive)
-    max_attempts: int | None = None
+    max_attempts: int | None = attrs.field(default=None, validator=_attempts)
     pull_batch: int = attrs.field(default=32, validator=_positive)
     pull_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
     hold_seconds: float = attrs.field(default=15.0, validator=_positive)
     commit_seconds: float = attrs.field(default=5.0, validator=_positive)
     rebalance_seconds: float = attrs.field(default=20.0, validator=_positive)
     suspend_seconds: float = attrs.field(default=1.0, validator=_positive)
-    offset_folder: str | None = None
+    offset_folder: str | None = attrs.field(default=None, validator=_text)
 
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot work.
@@ -229,7 +238,9 @@ class ConsumerSettings:
         @raise ConfigurationError: the settings contradict one another.
         """
         if self.start not in ("latest", "earliest") and not (
-            isinstance(self.start, int | float) and self.start >= 0
+            isinstance(self.start, int | float)
+            and not isinstance(self.start, bool)
+            and self.start >= 0
         ):
             raise ConfigurationError(
                 "a consumer starts at 'latest', 'earliest' or a time, "

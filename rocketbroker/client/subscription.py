@@ -106,6 +106,8 @@ def subscription(
 def _by_sql(topic: str, tags: object, sql: str) -> Subscription:
     if tags is not None:
         raise ConfigurationError("a subscription has tags or an SQL expression: one")
+    if not isinstance(sql, str):
+        raise ConfigurationError(f"an SQL expression is a text, not {sql!r}")
     try:
         sql92.compiled(sql)
     except SubscriptionParseFailed as wrong:

@@ -5,7 +5,7 @@ those of trusted hosts and proxies."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
@@ -24,6 +24,9 @@ _EVERYWHERE: Final = ("", "0.0.0.0", "::", "[::]", "*")
 
 #: Names of the machine for itself.
 _LOOPBACK: Final = re.compile(r"127\.[0-9.]+|\[?::1\]?|localhost")
+
+#: What stands before an address that somebody gives as a URL.
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 #: The machine itself, as a list of networks.
 LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1"
@@ -105,6 +108,36 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigurationError(f"{address!r} is not an address of the form host:port")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def name_server_list(given: str | Iterable[str]) -> tuple[str, ...]:
+    """The addresses of name servers, as users give them.
+
+    @param given: C{host:port}, several with semicolons or commas between, or a list of
+        them; C{http://} or another scheme before one is passed over, as Java's clients
+        do.
+    @raise ConfigurationError: there is none, or one is not an address.
+    """
+    if not isinstance(given, str | Iterable) or isinstance(given, bytes):
+        raise ConfigurationError(f"{given!r} is no address; give 'host:port'")
+    found: list[str] = []
+    for part in [given] if isinstance(given, str) else given:
+        if not isinstance(part, str):
+            raise ConfigurationError(f"{part!r} is no address; give 'host:port'")
+        for text in part.replace(",", ";").split(";"):
+            address = _SCHEME.sub("", text.strip(), count=1).rstrip("/")
+            if address:
+                host, _ = split_address(address)
+                try:
+                    check_host(host)
+                except ValueError:
+                    raise ConfigurationError(
+                        f"{address!r} is not an address of the form host:port"
+                    ) from None
+                found.append(address)
+    if not found:
+        raise ConfigurationError("no name server is given; give 'host:port'")
+    return tuple(dict.fromkeys(found))
 
 
 def advertised_address(

@@ -26,13 +26,28 @@ languages. A listener returns a value or a Deferred, or is a coroutine::
     mq.run()
 
 Module: L{face}. What stands behind it:
-L{rocketbroker.client}. Errors are in L{rocketbroker.client.errors}.
+L{rocketbroker.client}. Errors can be imported from here;
+L{rocketbroker.client.errors} says what to do next.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rocketbroker.client.errors import (
+        BrokerError,
+        ClientClosed,
+        ConfigurationError,
+        ConnectionLost,
+        MessageIllegal,
+        NoBroker,
+        NoPermission,
+        RemoteProtocolError,
+        RequestTimeout,
+        RocketbrokerError,
+        SystemBusy,
+        TopicNotExist,
+    )
     from rocketbroker.client.received import MessageView
     from rocketbroker.deferred.face import (
         LitePullConsumer,
@@ -55,9 +70,26 @@ __all__ = [
     "Message",
     "SendResult",
     "MessageQueue",
+    "BrokerError",
+    "ClientClosed",
+    "ConfigurationError",
+    "ConnectionLost",
+    "MessageIllegal",
+    "NoBroker",
+    "NoPermission",
+    "RemoteProtocolError",
+    "RequestTimeout",
+    "RocketbrokerError",
+    "SystemBusy",
+    "TopicNotExist",
 ]
 
 _MODULES = {
+    "connect": "rocketbroker.deferred.face",
+    "Session": "rocketbroker.deferred.face",
+    "MessageStream": "rocketbroker.deferred.face",
+    "ReceivedMessage": "rocketbroker.deferred.face",
+    "LitePullConsumer": "rocketbroker.deferred.face",
     "MessageView": "rocketbroker.client.received",
     "Message": "rocketbroker.records.outgoing",
     "SendResult": "rocketbroker.routing.send_requests",
@@ -68,5 +100,5 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _MODULES.get(name, "rocketbroker.deferred.face")
+    module = _MODULES.get(name, "rocketbroker.client.errors")
     return getattr(import_module(module), name)

@@ -13,6 +13,7 @@ from twisted.internet.interfaces import IReactorCore, IReactorTCP
 
 from rocketbroker.client import lite_pull, transactions
 from rocketbroker.client import session as core
+from rocketbroker.client.arguments import check_listener
 from rocketbroker.client.options import (
     ClientOptions,
     ConsumerOptions,
@@ -23,6 +24,7 @@ from rocketbroker.client.received import ReceivedMessage as CoreMessage
 from rocketbroker.client.runtimes.machine import offset_folder
 from rocketbroker.client.runtimes.on_twisted import TwistedRuntime
 from rocketbroker.client.session import CONCURRENCY
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
 
@@ -311,6 +313,7 @@ class Session:
         register = self.core.on(topic, group=group, concurrency=concurrency, **options)
 
         def decorate(listener: L) -> L:
+            check_listener(listener)
             register(lambda message: listener(ReceivedMessage(message)))
             return listener
 
@@ -360,6 +363,10 @@ def connect(
     @param options: see L{ClientOptions}.
     @raise ConfigurationError: something cannot be as it is given.
     """
+    if reactor is None or isinstance(reactor, str | list | tuple):
+        raise ConfigurationError(
+            f"the first argument is the reactor, not {reactor!r}: connect(reactor, ...)"
+        )
     client, producer = client_settings(name_servers, options, os.environ)
     runtime = TwistedRuntime(reactor)
     return Session(reactor, core.Session(runtime, client, producer, offset_folder))

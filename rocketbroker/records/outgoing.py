@@ -9,7 +9,12 @@ from typing import Final, final
 from rocketbroker.errors import MessageIllegal
 from rocketbroker.records import names, properties
 from rocketbroker.records.malformed import Malformed
-from rocketbroker.records.properties import DELAY, TIMER_DELAY_MS, TIMER_DELIVER_MS
+from rocketbroker.records.properties import (
+    DELAY,
+    SHARDING_KEY,
+    TIMER_DELAY_MS,
+    TIMER_DELIVER_MS,
+)
 
 #: The longest body unless the producer has another limit: that of brokers.
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -68,11 +73,12 @@ class Message:
         for name, value in (
             ("TAGS", tags),
             ("KEYS", _key_text(keys) if keys else None),
-            ("__SHARDINGKEY", sharding_key),
+            (SHARDING_KEY, sharding_key),
         ):
             if value:
                 if not isinstance(value, str):
-                    raise MessageIllegal(f"{name} is one string, not {value!r}")
+                    what = "an order key" if name == SHARDING_KEY else name
+                    raise MessageIllegal(f"{what} is one string, not {value!r}")
                 self.properties[name] = value
         if (delay_level != 0) + (deliver_at_ms != 0) + (delay_ms != 0) > 1:
             raise MessageIllegal("a delay level, a time of delivery or a delay: one")

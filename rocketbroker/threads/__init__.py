@@ -26,13 +26,27 @@ open is closed when the interpreter ends.
 
 Modules: L{face}; L{loop_thread
 <rocketbroker.threads.loop_thread>}. What stands behind them: L{rocketbroker.client}.
-Errors are in L{rocketbroker.client.errors}.
+Errors can be imported from here; L{rocketbroker.client.errors} says what to do next.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rocketbroker.client.errors import (
+        BrokerError,
+        ClientClosed,
+        ConfigurationError,
+        ConnectionLost,
+        MessageIllegal,
+        NoBroker,
+        NoPermission,
+        RemoteProtocolError,
+        RequestTimeout,
+        RocketbrokerError,
+        SystemBusy,
+        TopicNotExist,
+    )
     from rocketbroker.client.received import MessageView
     from rocketbroker.records.outgoing import Message
     from rocketbroker.routing.send_requests import SendResult
@@ -55,9 +69,26 @@ __all__ = [
     "Message",
     "SendResult",
     "MessageQueue",
+    "BrokerError",
+    "ClientClosed",
+    "ConfigurationError",
+    "ConnectionLost",
+    "MessageIllegal",
+    "NoBroker",
+    "NoPermission",
+    "RemoteProtocolError",
+    "RequestTimeout",
+    "RocketbrokerError",
+    "SystemBusy",
+    "TopicNotExist",
 ]
 
 _MODULES = {
+    "connect": "rocketbroker.threads.face",
+    "Session": "rocketbroker.threads.face",
+    "MessageStream": "rocketbroker.threads.face",
+    "ReceivedMessage": "rocketbroker.threads.face",
+    "LitePullConsumer": "rocketbroker.threads.face",
     "MessageView": "rocketbroker.client.received",
     "Message": "rocketbroker.records.outgoing",
     "SendResult": "rocketbroker.routing.send_requests",
@@ -68,5 +99,5 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _MODULES.get(name, "rocketbroker.threads.face")
+    module = _MODULES.get(name, "rocketbroker.client.errors")
     return getattr(import_module(module), name)

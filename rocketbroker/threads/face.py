@@ -16,6 +16,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, final
 
 from rocketbroker.client import lite_pull, transactions
 from rocketbroker.client import session as core
+from rocketbroker.client.arguments import check_listener
 from rocketbroker.client.options import (
     ClientOptions,
     ConsumerOptions,
@@ -363,6 +364,7 @@ class Session:
         register = session.on(topic, group=group, concurrency=concurrency, **options)
 
         def decorate(listener: L) -> L:
+            check_listener(listener)
             pool = ThreadPoolExecutor(concurrency, f"rocketbroker-{topic}")
 
             async def handle(message: CoreMessage) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from typing import Any, TypeVar, final
 
 from rocketbroker.errors import ClientClosed
@@ -28,6 +28,8 @@ class LoopThread:
     def __init__(self) -> None:
         self.process_id = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._stopped = False
         self._thread = threading.Thread(
             target=self._run, name="rocketbroker", daemon=True
         )
@@ -36,6 +38,11 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        # What other threads wait for would never end.
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
@@ -50,19 +57,26 @@ class LoopThread:
                 "a blocking call in the thread of the event loop would wait for ever; "
                 "use rocketbroker.aio in coroutines"
             )
-        if not self._thread.is_alive():
-            coroutine.close()
-            raise ClientClosed("the session was closed before")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        with self._lock:
+            if not self._stopped and self._thread.is_alive():
+                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        coroutine.close()
+        raise ClientClosed("the session was closed before")
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there, and wait for its result.
 
         Whatever ends the wait early, such as KeyboardInterrupt, cancels it.
+
+        @raise ClientClosed: another thread has stopped the loop meanwhile.
         """
         future = self.submit(coroutine)
         try:
             return future.result()
+        except CancelledError:
+            if self._stopped:
+                raise ClientClosed("the session was closed meanwhile") from None
+            raise
         except BaseException:
             future.cancel()
             raise
@@ -79,6 +93,11 @@ class LoopThread:
             self._loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:
-        """Stop the loop, and wait until the thread has ended."""
+        """Stop the loop, and wait until the thread has ended.
+
+        Calls of other threads that have not returned fail.
+        """
+        with self._lock:
+            self._stopped = True
         self.soon(self._loop.stop)
         self._thread.join()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
 import rocketbroker.aio
 from rocketbroker.aio import connect
 from rocketbroker.errors import ConfigurationError
-from tests.faces import NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
 
 #: Loads all that a program with a producer and a consumer loads.
 PROGRAM = """
@@ -28,6 +30,7 @@ class FaceTests(SynchronousTestCase):
     def test_namesAreThere(self) -> None:
         """All that the package names can be imported from it, and nothing else."""
         self.assertEqual(missing(rocketbroker.aio), [])
+        self.assertEqual(set(ERRORS) - {*rocketbroker.aio.__all__}, set())
         self.assertFalse(hasattr(rocketbroker.aio, "Connection"))
 
     def test_wrongArgumentsAreOneSentence(self) -> None:
@@ -41,5 +44,7 @@ class FaceTests(SynchronousTestCase):
                 mq.consumer(topic, group, **options)
             with self.assertRaises(ConfigurationError):
                 mq.on(topic, group=group, **options)
-        with self.assertRaises(ConfigurationError):
-            mq.on("T", group="G", concurrency=0)
+        wrong: list[Any] = [0, "5"]
+        for concurrency in wrong:
+            with self.assertRaises(ConfigurationError):
+                mq.on("T", group="G", concurrency=concurrency)

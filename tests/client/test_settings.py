@@ -24,6 +24,8 @@ class NameServerTests(SynchronousTestCase):
         self.assertEqual(name_servers(" a:1; b:2,", {}), ("a:1", "b:2"))
         self.assertEqual(name_servers(["a:1", "b:2;a:1"], {}), ("a:1", "b:2"))
         self.assertEqual(name_servers("http://a:1/", {}), ("a:1",))
+        self.assertEqual(name_servers("rocketmq://a:1;b:2", {}), ("a:1", "b:2"))
+        self.assertEqual(name_servers("[::1]:9876", {}), ("[::1]:9876",))
 
     def test_environmentIsAskedNext(self) -> None:
         """Without an address: the variable, and without that this machine."""
@@ -33,7 +35,7 @@ class NameServerTests(SynchronousTestCase):
 
     def test_anythingElseIsOneSentence(self) -> None:
         """What cannot be an address is refused before anything is opened."""
-        wrong: list[Any] = ["", [], "a", "a:x", [5], ";"]
+        wrong: list[Any] = ["", [], "a", "a:x", [5], ";", 5, b"a:1", "a:1 b:2"]
         for given in wrong:
             self.assertRaises(ConfigurationError, name_servers, given, {})
 

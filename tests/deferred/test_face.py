@@ -10,7 +10,7 @@ import rocketbroker.deferred
 from rocketbroker.deferred import connect
 from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
 from rocketbroker.testing.network import MemoryNetwork
-from tests.faces import NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
 
 #: Loads all that a program with a producer and a consumer loads.
 PROGRAM = """
@@ -42,10 +42,14 @@ class FaceTests(SynchronousTestCase):
     def test_namesAreThere(self) -> None:
         """All that the package names can be imported from it, and nothing else."""
         self.assertEqual(missing(rocketbroker.deferred), [])
+        self.assertEqual(set(ERRORS) - {*rocketbroker.deferred.__all__}, set())
         self.assertFalse(hasattr(rocketbroker.deferred, "Connection"))
 
     def test_wrongArgumentsAreOneSentence(self) -> None:
         """At once, not with the first message."""
+        no_reactor: Any = "127.0.0.1:9876"
+        with self.assertRaises(ConfigurationError):
+            connect(no_reactor)
         for servers, options in NO_CONNECTIONS:
             with self.assertRaises(ConfigurationError):
                 self.connect(servers, **options)

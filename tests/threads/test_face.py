@@ -12,7 +12,7 @@ import rocketbroker.threads
 from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
 from rocketbroker.threads import connect
 from rocketbroker.threads.loop_thread import LoopThread
-from tests.faces import NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
 
 #: Loads all that a program with a producer and a consumer loads.
 PROGRAM = """
@@ -32,6 +32,7 @@ class FaceTests(SynchronousTestCase):
     def test_namesAreThere(self) -> None:
         """All that the package names can be imported from it, and nothing else."""
         self.assertEqual(missing(rocketbroker.threads), [])
+        self.assertEqual(set(ERRORS) - {*rocketbroker.threads.__all__}, set())
         self.assertFalse(hasattr(rocketbroker.threads, "Connection"))
 
     def test_wrongArgumentsAreOneSentence(self) -> None:
@@ -120,6 +121,29 @@ class LoopThreadTests(SynchronousTestCase):
         future.cancel()
         self.assertRaises(CancelledError, future.result)
         self.assertTrue(cancelled.wait(30.0))
+
+    def test_stopEndsTheCallsOfOtherThreads(self) -> None:
+        """They say that it was closed."""
+        thread = LoopThread()
+        begun = threading.Event()
+        found: list[str] = []
+
+        async def wait() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        def call() -> None:
+            try:
+                thread.call(wait())
+            except ClientClosed as problem:
+                found.append(str(problem))
+
+        calling = threading.Thread(target=call, daemon=True)
+        calling.start()
+        self.assertTrue(begun.wait(30.0))
+        thread.stop()
+        calling.join(30.0)
+        self.assertEqual(found, ["the session was closed meanwhile"])
 
     def test_stoppedThreadTakesNothing(self) -> None:
         """It says that it was closed."""

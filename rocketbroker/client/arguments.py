@@ -1,0 +1,118 @@
+# -*- test-case-name: tests.client.test_arguments -*-
+"""Arguments of users that cannot be meant: one sentence each, before anything is sent.
+
+What can be meant in two ways is taken, as a span as a number or a C{timedelta}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from rocketbroker.errors import ConfigurationError, MessageIllegal
+from rocketbroker.records.outgoing import Message
+from rocketbroker.routing.topic_view import MessageQueue
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_timeout(timeout: object) -> None:
+    """Refuse what is no time to wait.
+
+    @raise ConfigurationError: it is neither None nor a number that is 0 or more.
+    """
+    if timeout is None or (isinstance(timeout, int | float) and timeout >= 0):
+        return
+    raise ConfigurationError(
+        f"timeout is a number of seconds, or None, not {timeout!r}"
+    )
+
+
+def delay_ms(delay: float | timedelta | None) -> int:
+    """How long a message rests, 0 for not at all.
+
+    @raise MessageIllegal: it is no span.
+    """
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
+    if delay is None:
+        return 0
+    if not _is_number(delay):
+        raise MessageIllegal(f"delay is seconds or a timedelta, not {delay!r}")
+    return round(delay * 1000)
+
+
+def moment_ms(at: float | datetime | None) -> int:
+    """When a message is delivered, 0 for at once.
+
+    @raise MessageIllegal: it is no time.
+    """
+    if isinstance(at, datetime):
+        at = at.timestamp()
+    if at is None:
+        return 0
+    if not _is_number(at):
+        raise MessageIllegal(f"at is a datetime or seconds since 1970, not {at!r}")
+    return round(at * 1000)
+
+
+def check_queue(topic: str, queue: object) -> None:
+    """Refuse what is no queue of a topic.
+
+    @raise MessageIllegal: it is none.
+    """
+    if queue is None:
+        return
+    if not isinstance(queue, MessageQueue):
+        raise MessageIllegal(
+            f"a queue is a MessageQueue(topic, broker, number), not {queue!r}"
+        )
+    if queue.topic != topic:
+        raise MessageIllegal(f"{queue} is a queue of another topic than {topic!r}")
+
+
+def check_queues(queues: object) -> None:
+    """Refuse what are no queues to read.
+
+    @raise ConfigurationError: one of them is none, or there is none at all.
+    """
+    found = list(queues) if isinstance(queues, Iterable) else []
+    if not found or not all(isinstance(one, MessageQueue) for one in found):
+        raise ConfigurationError(
+            f"queues are a list of MessageQueue(topic, broker, number), not {queues!r}"
+        )
+
+
+def messages_of(messages: object) -> list[Message]:
+    """The messages of a batch.
+
+    @raise MessageIllegal: something is none.
+    """
+    found: list[Message] = []
+    for one in messages if isinstance(messages, Iterable) else [messages]:
+        if not isinstance(one, Message):
+            raise MessageIllegal(f"a batch is a list of Message, not of {one!r}")
+        found.append(one)
+    return found
+
+
+def check_listener(listener: object) -> None:
+    """Refuse what cannot be called.
+
+    @raise ConfigurationError: it cannot.
+    """
+    if not callable(listener):
+        raise ConfigurationError(f"a listener is a function, not {listener!r}")
+
+
+def check_concurrency(concurrency: object) -> None:
+    """Refuse what is no number of messages.
+
+    @raise ConfigurationError: it is not 1 or more.
+    """
+    if not isinstance(concurrency, int) or concurrency < 1:
+        raise ConfigurationError(
+            f"concurrency has to be 1 or more, not {concurrency!r}"
+        )
