@@ -6,6 +6,7 @@ another's answers. With one connection for all of them, the thread that reads fr
 socket would have to hand answers to the others and pass its task on when it leaves.
 
 A connection of a thread that has ended is closed when another thread opens its first.
+A child of a fork makes its own, and leaves those of its parent alone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ class Connections:
         self._settings = settings
         self._lock = threading.Lock()
         self._open: dict[threading.Thread, dict[str, ServerConnection]] = {}
+        self._left: list[object] = []
+        settings.machine.watch_fork(self)
+
+    def forked(self) -> None:
+        """See L{rocketbroker.config.forks.Forked}."""
+        self._left.append(self._open)
+        self._open = {}
+        self._lock = threading.Lock()  # another thread may have had it
 
     def __reduce__(self) -> tuple[object, ...]:
         return Connections, (self._settings,)

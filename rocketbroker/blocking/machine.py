@@ -16,6 +16,8 @@ from typing import Final, NamedTuple, Protocol, final
 
 import attrs
 
+from rocketbroker.config import forks
+from rocketbroker.config.forks import Forked
 from rocketbroker.config.machine import Identity, identity
 from rocketbroker.errors import ConnectionLost
 
@@ -80,6 +82,9 @@ class Machine(Protocol):
     def identity(self) -> Identity:
         """The identity of this process; asked for once by each producer."""
 
+    def watch_fork(self, one: Forked) -> None:
+        """Tell it in each child of a fork."""
+
 
 def reason(problem: OSError | UnicodeError) -> str:
     """Why a socket failed, in the words of the system."""
@@ -122,6 +127,10 @@ class ThisMachine:
     def identity(self) -> Identity:
         """See L{rocketbroker.config.machine.identity}."""
         return identity()
+
+    def watch_fork(self, one: Forked) -> None:
+        """See L{rocketbroker.config.forks.watch}."""
+        forks.watch(one)
 
 
 class Poll(Protocol):

@@ -96,6 +96,12 @@ class Producer:
         )
         self.sent = 0
         self.retries = 0
+        self._machine.watch_fork(self)
+
+    def forked(self) -> None:
+        """See L{rocketbroker.config.forks.Forked}: ids of messages are made anew."""
+        self._lock = threading.Lock()
+        self._unique_keys = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return Producer, (

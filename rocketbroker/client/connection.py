@@ -5,11 +5,13 @@ Any number of coroutines send over one connection; an answer finds its request b
 opaque. What is sent in one turn goes out as one write: a write costs more than all else
 of a small request.
 
-A connection that is lost is made again with the next request. What was under way fails:
-whether it was carried out is not known, so whoever asked decides. A request that comes
-too late to be answered in time leaves the connection alone if anything has arrived
-since it went out; a server that has been silent altogether may be gone without a word,
-so then it is closed, as RocketMQ's clients do.
+A connection that is lost is made again with the next request. Before one goes out over
+a connection that has rested, the loop has a look at it: a program that kept the loop
+busy may not have seen yet that the server closed it. What was under way fails: whether
+it was carried out is not known, so whoever asked decides. A request that comes too late
+to be answered in time leaves the connection alone if anything has arrived since it went
+out; a server that has been silent altogether may be gone without a word, so then it is
+closed, as RocketMQ's clients do.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ CONNECT_SECONDS: Final = 3.0
 
 #: Requests that are late are looked for this often at most.
 EXPIRY_SECONDS: Final = 0.05
+
+#: A connection over which nothing came for so long is looked at before it is used, and
+#: for so many turns: the end arrives in one, and is told in another.
+REST_SECONDS: Final = 1.0
+LOOK_TURNS: Final = 3
 
 #: What we say that we are: docs/facts/remoting.md 4.3. Brokers only show it.
 LANGUAGE: Final = "PYTHON"
@@ -167,6 +174,10 @@ class ServerConnection:
         @raise ConnectionLost: it could not be made.
         @raise RequestTimeout: it does not take any in time.
         """
+        runtime = self._runtime
+        if self._link and runtime.monotonic() - self._heard_at >= REST_SECONDS:
+            for _ in range(LOOK_TURNS):
+                await runtime.sleep(0)
         while self._link is None or self._congested:
             if self._closed:
                 raise ClientClosed(f"the connection to {self.address} was closed")

@@ -8,16 +8,21 @@ clients do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from rocketbroker.client.connection import ServerConnection
 from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.waits import together
 from rocketbroker.config.addresses import split_address
-from rocketbroker.errors import ClientClosed, error_of_response
+from rocketbroker.errors import ClientClosed, ConfigurationError, error_of_response
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.frames import MAX_BYTES
+
+#: What is wrong with what a child of a fork has of its parent.
+FOREIGN: Final = (
+    "it was made in the parent of this process; after a fork, a child makes its own"
+)
 
 #: Takes a request of a server. It answers with C{connection.respond}, or not at all.
 ServerRequest: TypeAlias = Callable[[ServerConnection, Command], None]
@@ -43,6 +48,16 @@ class Connections:
         self._watchers: dict[int, ServerRequest] = {}
         self._made: list[Callable[[str], None]] = []
         self._closed = False
+        self._left: list[object] = []
+        self._foreign = False
+        runtime.watch_fork(self)
+
+    def forked(self) -> None:
+        """See L{rocketbroker.config.forks.Forked}: they are the parent's, and
+        are neither used nor closed here."""
+        self._foreign = True
+        self._left.append(self._open)
+        self._open = {}
 
     def watch(self, code: int, taker: ServerRequest) -> None:
         """Give requests of servers with this code to C{taker}."""
@@ -57,9 +72,12 @@ class Connections:
 
         @raise ConfigurationError: it is not an address.
         @raise ClientClosed: all were closed.
+        @raise ConfigurationError: or this is a child of the process that made them.
         """
         found = self._open.get(address)
         if found is None:
+            if self._foreign:
+                raise ConfigurationError(FOREIGN)
             if self._closed:
                 raise ClientClosed("the client was closed")
             host, port = split_address(address)

@@ -22,6 +22,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
+from rocketbroker.client.connections import FOREIGN
 from rocketbroker.client.inbox import Inbox, Taken
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.locks import RENEWAL_SECONDS, QueueLocks
@@ -35,7 +36,12 @@ from rocketbroker.client.replies import send_reply
 from rocketbroker.client.settings import ConsumerSettings, ProducerSettings
 from rocketbroker.client.subscription import Subscription
 from rocketbroker.client.waits import Signal, Tasks, together
-from rocketbroker.errors import ClientClosed, RocketbrokerError, TopicNotExist
+from rocketbroker.errors import (
+    ClientClosed,
+    ConfigurationError,
+    RocketbrokerError,
+    TopicNotExist,
+)
 from rocketbroker.records import names, properties
 from rocketbroker.records.outgoing import Message
 from rocketbroker.records.record import StoredMessage
@@ -163,7 +169,7 @@ class Consumer:
 
         What was given out and is not acknowledged goes to them, too.
         """
-        if self._closing:
+        if self._closing or self._inbox.foreign:
             return
         self._closing = True
         self._inbox.close()
@@ -257,6 +263,8 @@ class Consumer:
             self._tasks.spawn(self._give_again(taken, LOCAL_RETRY_SECONDS))
 
     def _check_open(self) -> None:
+        if self._inbox.foreign:
+            raise ConfigurationError(FOREIGN)
         if self._closing:
             raise ClientClosed(
                 "the consumer was closed before; the message is given to the group "

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple, final
 
+from rocketbroker.client.connections import FOREIGN
 from rocketbroker.client.process_queue import ProcessQueue
 from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.waits import Signal
-from rocketbroker.errors import ClientClosed
+from rocketbroker.errors import ClientClosed, ConfigurationError
 from rocketbroker.records.record import StoredMessage
 
 
@@ -30,6 +31,7 @@ class Inbox:
     """The messages of one consumer that wait for a reader.
 
     @ivar closed: nothing is given out any more.
+    @ivar foreign: this is a child of the process that made it.
     """
 
     def __init__(self, runtime: Runtime, ordered: bool = False) -> None:
@@ -41,6 +43,13 @@ class Inbox:
         self._turn: deque[ProcessQueue] = deque()
         self._arrival = Signal(runtime)
         self.closed = False
+        self.foreign = False
+        runtime.watch_fork(self)
+
+    def forked(self) -> None:
+        """See L{rocketbroker.config.forks.Forked}: the parent gives them out."""
+        self.foreign = True
+        self.close()
 
     def offer(self, queue: ProcessQueue) -> None:
         """A queue may have a message to give out."""
@@ -80,7 +89,10 @@ class Inbox:
         """The next message if one is here.
 
         @raise ClientClosed: it is closed.
+        @raise ConfigurationError: this is a child of the process that made it.
         """
+        if self.foreign:
+            raise ConfigurationError(FOREIGN)
         if self.closed:
             raise ClientClosed("the consumer is closed")
         now = self._runtime.monotonic()

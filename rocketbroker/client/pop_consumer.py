@@ -108,7 +108,7 @@ class PopConsumer:
 
     async def close(self) -> None:
         """Leave the group; what is not acknowledged is given out again in time."""
-        if self._closing:
+        if self._closing or self._inbox.foreign:
             return
         self._closing = True
         await self.stop_reading()

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol, TypeVar
 
+from rocketbroker.config.forks import Forked
 from rocketbroker.config.machine import Identity
 
 T = TypeVar("T")
@@ -98,6 +99,9 @@ class Runtime(Protocol):
 
     def identity(self) -> Identity:
         """Who this process is; asked for once by each client."""
+
+    def watch_fork(self, one: Forked) -> None:
+        """Tell it in each child of a fork."""
 
     def call_later(
         self, seconds: float, callback: Callable[..., object], *args: Any

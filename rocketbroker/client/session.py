@@ -130,6 +130,7 @@ class MessageStream:
 class _Registration:
     """A listener, and what it listens to."""
 
+    make: Callable[[], Member]
     consumer: Member
     wait_for_topic: bool
     listener: Listener
@@ -169,6 +170,21 @@ class Session:
         self._stopping = False
         self._stopped = Signal(runtime)
         self._closed = False
+        self._left: list[object] = []
+        runtime.watch_fork(self)
+
+    def forked(self) -> None:
+        """See L{rocketbroker.config.forks.Forked}: a child sends, and listens,
+        over connections of its own; what it was given before belongs to the parent."""
+        self._left += [self._sending, self._transactions, self._streams]
+        self._left += self._registrations
+        self._sending = self._producer = self._transactions = None
+        self._streams = []
+        self._stopped = Signal(self._runtime)
+        if not self._closed:
+            self._registrations = [
+                attrs.evolve(one, consumer=one.make()) for one in self._registrations
+            ]
 
     async def __aenter__(self) -> Session:
         if self._checks:
@@ -494,9 +510,14 @@ class Session:
 
         def register(listener: L) -> L:
             check_listener(listener)
+
+            def make() -> Member:
+                return self._consumer(topic, group, options)
+
             self._registrations.append(
                 _Registration(
-                    self._consumer(topic, group, options),
+                    make,
+                    make(),
                     options.get("wait_for_topic", True),
                     listener,
                     concurrency,

@@ -8,6 +8,7 @@ The modules:
   - L{paths}: relative paths, and those in the home
     directory.
   - L{machine}: defaults that depend on the machine.
+  - L{forks}: who has to be told in the child of one.
   - L{levels}: how long each delay level is.
   - L{hours}: when expired files are removed.
   - L{addresses}: of name servers, and the one to tell.

@@ -27,6 +27,7 @@ from rocketbroker.client.runtime import (
     Link,
     LinkEvents,
 )
+from rocketbroker.config.forks import Forked
 from rocketbroker.config.machine import Identity
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.wire.command import RESPONSE, Command
@@ -302,6 +303,7 @@ class MemoryRuntime:
         self._count = count()
         self._process_id = process_id
         self._terminations: list[Callable[[], None]] = []
+        self._watching: list[Forked] = []
         self.servers: dict[str, PuppetServer] = {}
         self.silent: set[str] = set()
         self.max_bytes: int | None = None
@@ -322,6 +324,10 @@ class MemoryRuntime:
     def identity(self) -> Identity:
         """See L{rocketbroker.client.runtime.Runtime}."""
         return Identity(bytes([10, 0, 0, 1]), self._process_id, next(self._count))
+
+    def watch_fork(self, one: Forked) -> None:
+        """See L{rocketbroker.client.runtime.Runtime}; C{fork} tells it."""
+        self._watching.append(one)
 
     def call_later(
         self, seconds: float, callback: Callable[..., object], *args: Any
@@ -374,6 +380,11 @@ class MemoryRuntime:
         return lambda: self._terminations.remove(callback)
 
     # For tests.
+
+    def fork(self) -> None:
+        """Be the child of a fork from now on."""
+        for one in [*self._watching]:
+            one.forked()
 
     def terminate(self) -> None:
         """Ask the process to end."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 from rocketbroker.blocking.machine import Readiness, Stream
+from rocketbroker.config.forks import Forked
 from rocketbroker.config.machine import Identity
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.wire.command import RESPONSE, Command
@@ -50,6 +51,7 @@ class ScriptedMachine:
         self.write_size = 65536
         self.slept: list[float] = []
         self.meanwhile: Callable[[], None] = nothing
+        self._watching: list[Forked] = []
 
     def codes(self, address: str | None = None) -> list[int]:
         """The codes of the requests that one server, or all, have got."""
@@ -85,6 +87,15 @@ class ScriptedMachine:
     def identity(self) -> Identity:
         """See L{rocketbroker.blocking.machine.Machine}."""
         return Identity(bytes([10, 0, 0, 1]), 1, 2)
+
+    def watch_fork(self, one: Forked) -> None:
+        """See L{rocketbroker.blocking.machine.Machine}; C{fork} tells it."""
+        self._watching.append(one)
+
+    def fork(self) -> None:
+        """Be a child from now on."""
+        for one in self._watching:
+            one.forked()
 
 
 @final

@@ -27,6 +27,7 @@ from rocketbroker.client.received import ReceivedMessage as CoreMessage
 from rocketbroker.client.runtimes.machine import (
     may_watch_termination,
     offset_folder,
+    watch_fork,
 )
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
 from rocketbroker.client.session import CONCURRENCY
@@ -273,7 +274,13 @@ class Session:
         self._lock = threading.Lock()
         self._behind: tuple[LoopThread, core.Session] | None = None
         self._left: list[object] = []
+        self._registered: list[Callable[[LoopThread, core.Session], object]] = []
         self._closed = False
+        watch_fork(self)
+
+    def forked(self) -> None:
+        """See L{watch_fork}: another thread may have had the lock."""
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Session:
         if self._behind is not None:  # a function may wait for questions of brokers
@@ -303,6 +310,8 @@ class Session:
                 self._left.append(found)
                 found = self._behind = (LoopThread(), self._make())
                 _open.add(self)
+                for register in self._registered:
+                    register(*found)
         return found
 
     send = _waiting(core.Session.send)
@@ -314,19 +323,28 @@ class Session:
 
     def check(self, topic: str) -> Callable[[C], C]:
         """See C{core.Session.check}; the function is called in a thread of its own."""
-        thread, session = self.behind()
-        register = session.check(topic)
+        _, session = self.behind()
+        session.check(topic)
 
         def decorate(decide: C) -> C:
-            pool = ThreadPoolExecutor(1, f"rocketbroker-check-{topic}")
+            def register(thread: LoopThread, session: core.Session) -> None:
+                pool = ThreadPoolExecutor(1, f"rocketbroker-check-{topic}")
 
-            async def ask(message: MessageView) -> object:
-                return await thread.in_pool(pool, decide, message)
+                async def ask(message: MessageView) -> object:
+                    return await thread.in_pool(pool, decide, message)
 
-            register(ask)
+                session.check(topic)(ask)
+
+            self._register(register)
             return decide
 
         return decorate
+
+    def _register(self, register: Callable[[LoopThread, core.Session], object]) -> None:
+        """Register a function, here and in each child of a fork."""
+        found = self.behind()
+        self._registered.append(register)
+        register(*found)
 
     def consumer(
         self, topic: str, group: str, **options: Unpack[ConsumerOptions]
@@ -360,18 +378,24 @@ class Session:
         **options: Unpack[ConsumerOptions],
     ) -> Callable[[L], L]:
         """See C{core.Session.on}; the listener is called in a thread of a pool."""
-        thread, session = self.behind()
-        register = session.on(topic, group=group, concurrency=concurrency, **options)
+        _, session = self.behind()
+        session.on(topic, group=group, concurrency=concurrency, **options)
 
         def decorate(listener: L) -> L:
             check_listener(listener)
-            pool = ThreadPoolExecutor(concurrency, f"rocketbroker-{topic}")
 
-            async def handle(message: CoreMessage) -> None:
-                received = ReceivedMessage(thread, message)
-                await thread.in_pool(pool, listener, received)
+            def register(thread: LoopThread, session: core.Session) -> None:
+                pool = ThreadPoolExecutor(concurrency, f"rocketbroker-{topic}")
 
-            register(handle)
+                async def handle(message: CoreMessage) -> None:
+                    received = ReceivedMessage(thread, message)
+                    await thread.in_pool(pool, listener, received)
+
+                session.on(topic, group=group, concurrency=concurrency, **options)(
+                    handle
+                )
+
+            self._register(register)
             return listener
 
         return decorate

@@ -10,7 +10,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future
 from typing import Any, TypeVar, final
 
-from rocketbroker.errors import ClientClosed
+from rocketbroker.client.connections import FOREIGN
+from rocketbroker.errors import ClientClosed, ConfigurationError
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -50,7 +51,11 @@ class LoopThread:
 
         @raise RuntimeError: this is that thread, which would wait for itself.
         @raise ClientClosed: the loop has been stopped.
+        @raise ConfigurationError: this is a child of the process that has the thread.
         """
+        if self.process_id != os.getpid():
+            coroutine.close()
+            raise ConfigurationError(FOREIGN)
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError(
@@ -89,7 +94,7 @@ class LoopThread:
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Call there, and do not wait."""
-        if self._thread.is_alive():
+        if self.process_id == os.getpid() and self._thread.is_alive():
             self._loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:

@@ -55,6 +55,16 @@ class ConnectionsTests(SynchronousTestCase):
         self.assertTrue(self.machine.streams[0].closed)
         self.assertFalse(self.machine.streams[1].closed)
 
+    def test_childOfAForkHasItsOwn(self) -> None:
+        """Those of the parent are left alone."""
+        parents = self.connections.to("a:1")
+        parents.invoke(Command(1), 1.0)
+        self.machine.fork()
+        mine = self.connections.to("a:1")
+        self.assertIsNot(mine, parents)
+        self.connections.close()
+        self.assertFalse(self.machine.streams[0].closed)
+
     def test_close(self) -> None:
         """Closing closes those of all threads; the next use opens again."""
         self.elsewhere()

@@ -64,6 +64,16 @@ class ConnectionTests(SynchronousTestCase):
         self.runtime.finish(self.connection.request(Command(1), 3.0))
         self.assertEqual((self.connection.connects, self.made), (2, [ADDRESS] * 2))
 
+    def test_endThatNobodyHasSeenYetIsSeen(self) -> None:
+        """The server has closed a connection that rested, and the loop was busy."""
+        self.runtime.finish(self.connection.request(Command(1), 3.0))
+        self.runtime.advance(120.0)
+        asking = self.runtime.start(self.connection.request(Command(1), 3.0))
+        self.runtime.cut(ADDRESS)
+        self.runtime.settle()
+        asking.value()
+        self.assertEqual(self.connection.connects, 2)
+
     def test_refusedConnectionFailsAllThatWaitForIt(self) -> None:
         """One attempt for all of them; the next request is another attempt."""
         del self.runtime.servers[ADDRESS]

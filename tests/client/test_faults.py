@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.client.received import ReceivedMessage
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.testing.puppet_cluster import refuse, silent
 from rocketbroker.wire.codes import RequestCode
 from tests.client.cluster import ClientCluster
@@ -144,3 +146,56 @@ class SetBackTests(SynchronousTestCase):
         self.here.put("new")
         self.runtime.advance(10.0)
         self.assertEqual(self.here.texts(self.consumer), ["new"])
+
+
+class ForkTests(SynchronousTestCase):
+    """The child of a fork has all that its parent had."""
+
+    def setUp(self) -> None:
+        self.here = ClientCluster("b1")
+        self.runtime = self.here.runtime
+        self.mq = self.here.session()
+
+    def test_childSendsOverConnectionsOfItsOwn(self) -> None:
+        """The parent's are neither used nor closed; nor are its ids used again."""
+        first = self.runtime.finish(self.mq.send("T", "parent"))
+        parents = [*self.runtime.links]
+        sent = [len(link.requests) for link in parents]
+        self.runtime.fork()
+        second = self.runtime.finish(self.mq.send("T", "child"))
+        self.assertEqual([len(link.requests) for link in parents], sent)
+        self.runtime.finish(self.mq.close())
+        self.assertEqual(self.runtime.links, parents)
+        self.assertNotEqual(first.message_id[:24], second.message_id[:24])
+
+    def test_childSaysThatItsParentReads(self) -> None:
+        """Iteration, an acknowledgement; leaving the context does nothing."""
+        for mode in ("classic", "pop"):
+            self.here.put("1", "2")
+            stream = self.mq.consumer("T", f"G{mode}", start="earliest", mode=mode)
+            self.runtime.finish(stream.__aenter__())
+            message = self.runtime.finish(stream.next())
+            assert message is not None
+            links = [*self.runtime.links]
+            self.runtime.fork()
+            for action in (stream.next(), stream.__anext__(), message.ack()):
+                with self.assertRaises(ConfigurationError):
+                    self.runtime.finish(action)
+            self.runtime.finish(stream.close())
+            self.assertEqual(self.runtime.links, links)
+
+    def test_childListensAsAMemberOfItsOwn(self) -> None:
+        """With what was registered before, as servers do that fork their workers."""
+        seen: list[str] = []
+
+        def handle(message: ReceivedMessage) -> None:
+            seen.append(message.text)
+
+        self.mq.on("T", group="G", start="earliest")(handle)
+        self.here.put("x")
+        self.runtime.fork()
+        running = self.runtime.start(self.mq.run())
+        self.here.wait(lambda: seen == ["x"])
+        self.mq.stop()
+        self.runtime.settle()
+        running.value()

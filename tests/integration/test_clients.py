@@ -289,6 +289,27 @@ else:
     os._exit(0)
 """
 
+#: The same with asyncio, and with the client on plain sockets.
+FORKS = """
+import asyncio, os, sys
+from rocketbroker import aio
+from rocketbroker.blocking import Client, Message, Producer, Settings
+mq = aio.connect(sys.argv[1])
+producer = Producer(Client(Settings(sys.argv[1])))
+async def send(who):
+    await asyncio.gather(*(mq.send("Forks", f"aio {who} {n}") for n in range(20)))
+asyncio.run(send("before"))
+producer.send(Message("Forks", "blocking before"))
+child = os.fork()
+who = "parent" if child else "child"
+for n in range(20):
+    producer.send(Message("Forks", f"blocking {who} {n}"))
+if not child:
+    asyncio.run(send(who))
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
 #: A program that leaves its consumer open when it ends.
 LEFT = """
 import sys
@@ -415,6 +436,15 @@ class ThreadsTests(SynchronousTestCase):
         self.program(FORK)
         sent = [f"{who} {n}" for who in ("parent", "child") for n in range(20)]
         self.assertEqual(self.bodies("ThreadsFork"), sorted(["before", *sent]))
+
+    def test_soHasItWithTheOtherFaces(self) -> None:
+        """As far as a child can use them: one of asyncio has a loop of its own."""
+        create(self.names, "Forks")
+        self.program(FORKS)
+        sent = [f"aio {who} {n}" for who in ("before", "child") for n in range(20)]
+        for who in ("parent", "child"):
+            sent += [f"blocking {who} {n}" for n in range(20)]
+        self.assertEqual(self.bodies("Forks"), sorted(["blocking before", *sent]))
 
     def test_sessionThatIsLeftOpenIsClosedAtTheEnd(self) -> None:
         """What was acknowledged is committed."""

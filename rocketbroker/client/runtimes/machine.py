@@ -9,6 +9,8 @@ import threading
 import time
 
 from rocketbroker.client.local_offsets import OffsetFolder
+from rocketbroker.config import forks
+from rocketbroker.config.forks import Forked
 
 
 def wall_ms() -> int:
@@ -21,6 +23,11 @@ def offset_folder() -> OffsetFolder:
     from rocketbroker.files.disk import Disk  # few programs need it
 
     return OffsetFolder(Disk(), os.path.expanduser("~/.rocketmq_offsets"))
+
+
+def watch_fork(one: Forked) -> None:
+    """Tell it in each child of a fork; see L{forks.watch}."""
+    forks.watch(one)
 
 
 def may_watch_termination() -> bool:

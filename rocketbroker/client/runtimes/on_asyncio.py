@@ -12,6 +12,7 @@ from typing import Any, cast, final
 
 from rocketbroker.client.runtime import Future, Link, LinkEvents
 from rocketbroker.client.runtimes import machine
+from rocketbroker.config.forks import Forked
 from rocketbroker.config.machine import Identity, identity
 from rocketbroker.errors import ConnectionLost
 
@@ -27,6 +28,14 @@ class AsyncioRuntime:
 
     def __init__(self) -> None:
         self._bound: asyncio.AbstractEventLoop | None = None
+        self._left: list[object] = []
+        machine.watch_fork(self)
+
+    def forked(self) -> None:
+        """See L{Forked}: the loop is the parent's. It is kept, so that nothing of it is
+        closed, nor told to the kernel, here."""
+        self._left.append(self._bound)
+        self._bound = None
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -46,6 +55,10 @@ class AsyncioRuntime:
     def identity(self) -> Identity:
         """See L{rocketbroker.client.runtime.Runtime}."""
         return identity()
+
+    def watch_fork(self, one: Forked) -> None:
+        """See L{rocketbroker.client.runtime.Runtime}."""
+        machine.watch_fork(one)
 
     def call_later(
         self, seconds: float, callback: Callable[..., object], *args: Any

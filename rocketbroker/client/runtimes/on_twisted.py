@@ -23,6 +23,7 @@ from zope.interface import implementer
 
 from rocketbroker.client.runtime import Future, Link, LinkEvents
 from rocketbroker.client.runtimes import machine
+from rocketbroker.config.forks import Forked
 from rocketbroker.config.machine import Identity, identity
 from rocketbroker.errors import ConnectionLost
 
@@ -118,6 +119,10 @@ class TwistedRuntime:
     def identity(self) -> Identity:
         """See L{rocketbroker.client.runtime.Runtime}."""
         return identity()
+
+    def watch_fork(self, one: Forked) -> None:
+        """See L{rocketbroker.client.runtime.Runtime}."""
+        machine.watch_fork(one)
 
     def call_later(
         self, seconds: float, callback: Callable[..., object], *args: Any
