@@ -13,6 +13,8 @@ The ground, and how coroutines wait:
     C{monotonic()}.
   - L{waits}: signals, and tasks that end together.
   - L{settings}, L{errors}.
+  - L{observers}: are told of sends and of what becomes of
+    messages.
 
 The network:
 
@@ -62,6 +64,7 @@ Receiving, from the broker to the user:
   - L{locks}: queues of ordered consumers.
   - L{consumer}: all of that for one group: C{await
     start()}, C{await next()}, C{await close()}.
+  - L{handlings}: messages in hand, for observers.
   - L{served}: what brokers ask a member: resets, status.
   - L{pop_consumer}: the same for a group that pops:
     no queue has an owner; L{pop}: its requests, and handles.

@@ -23,9 +23,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from rocketbroker.client.connections import FOREIGN
+from rocketbroker.client.handlings import handlings_of
 from rocketbroker.client.inbox import Inbox, Taken
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.locks import RENEWAL_SECONDS, QueueLocks
+from rocketbroker.client.observers import Outcome
 from rocketbroker.client.offsets import BrokerOffsets, OffsetStore, start_offset
 from rocketbroker.client.process_queue import ProcessQueue
 from rocketbroker.client.producer import Producer
@@ -77,6 +79,7 @@ class Consumer:
     @ivar queues: those that are its own now.
     @ivar received: how many messages have been given out.
     @ivar commits: whether offsets are committed with the loss of a queue and the end.
+    @ivar handlings: what observers are told of its messages; None for no observers.
     """
 
     def __init__(
@@ -119,6 +122,7 @@ class Consumer:
         self._closing = False
         self._fixed: Sequence[MessageQueue] | None = None
         self.queues: dict[MessageQueue, ProcessQueue] = {}
+        self.handlings = handlings_of(instance, settings, self.queues)
         self.received = 0
         self.commits = True
 
@@ -133,6 +137,8 @@ class Consumer:
         """
         instance = self._instance
         group = self.settings.group
+        if self.handlings is not None:
+            self.handlings.start()
         for topic in self._subscriptions:
             try:
                 await instance.routes.view(topic)
@@ -173,6 +179,8 @@ class Consumer:
             return
         self._closing = True
         self._inbox.close()
+        if self.handlings is not None:
+            self.handlings.close()
         await self._tasks.end()
         await together(
             self._instance.runtime, [loop.end() for loop in self._loops.values()]
@@ -230,17 +238,24 @@ class Consumer:
         taken = await self._inbox.next(seconds)
         if taken is not None:
             self.received += 1
+            if self.handlings is not None:
+                self.handlings.begin(taken)
         return taken
 
     async def acknowledge(self, taken: Taken) -> None:
         """See C{ReceivedMessage.ack}."""
         self._check_open()
-        self._settle(taken)
+        self._settle(taken, Outcome.ACKNOWLEDGED)
 
-    def _settle(self, taken: Taken) -> None:
+    def _settle(self, taken: Taken, outcome: Outcome) -> None:
         if taken.queue.settle(taken.message):
             self._inbox.offer(taken.queue)
             self._settled.fire()
+        self._end_handling(taken.message, outcome)
+
+    def _end_handling(self, message: StoredMessage, outcome: Outcome) -> None:
+        if self.handlings is not None:
+            self.handlings.end(message, outcome)
 
     async def send_back(self, taken: Taken, delay_level: int) -> None:
         """See C{ReceivedMessage.retry}."""
@@ -250,16 +265,19 @@ class Consumer:
             return
         if self.settings.broadcast:
             # As in Java: nobody else would get it.
-            self._settle(taken)
+            self._settle(taken, Outcome.FAILED)
             return
+        is_last = message.reconsume_times >= self.settings.attempts_allowed
         if self.settings.ordered and delay_level >= 0:
-            if message.reconsume_times < self.settings.attempts_allowed:
+            if not is_last:
                 self._rest(taken)
                 return
             delay_level = -1
         if await self._send_back(queue.queue, message, delay_level):
-            self._settle(taken)
+            is_dead = delay_level < 0 or is_last
+            self._settle(taken, Outcome.DEAD_LETTER if is_dead else Outcome.RETRIED)
         else:
+            self._end_handling(message, Outcome.FAILED)
             self._tasks.spawn(self._give_again(taken, LOCAL_RETRY_SECONDS))
 
     def _check_open(self) -> None:
@@ -283,6 +301,7 @@ class Consumer:
 
     def _rest(self, taken: Taken) -> None:
         """Let an ordered queue rest, and go on with the message that failed."""
+        self._end_handling(taken.message, Outcome.RETRIED)
         taken.message.reconsume_times += 1
         taken.queue.give_back(taken.message)
         taken.queue.resting = True
@@ -324,7 +343,9 @@ class Consumer:
                 return True
         try:
             retry = retry_message(settings, message, delay_level < 0)
-            await self._retries.send(retry, timeout=self._instance.settings.seconds)
+            request = self._retries.requests.single(retry)  # not the user's send
+            seconds = self._instance.settings.seconds
+            await self._retries.deliver(request, timeout=seconds)
         except RocketbrokerError as problem:
             _log.warning("%s cannot be sent back at all: %s", message, problem)
             return False
@@ -429,6 +450,7 @@ class Consumer:
         dropped = [self.queues.pop(queue) for queue in lost]
         for queue in dropped:
             queue.drop()
+            self._forget(queue)
         loops = [self._loops.pop(queue) for queue in lost]
         await together(self._instance.runtime, [loop.end() for loop in loops])
         if self.commits:
@@ -467,9 +489,14 @@ class Consumer:
     async def seek(self, queue: ProcessQueue, offset: int) -> None:
         """Go on somewhere else: what is here is forgotten, a pull that waits ended."""
         await self._loops[queue.queue].end()
+        self._forget(queue)
         queue.reset(offset)
         if not queue.dropped:
             self._spawn_loop(queue)
+
+    def _forget(self, queue: ProcessQueue) -> None:
+        if self.handlings is not None:
+            self.handlings.forget(queue)
 
     def pause(self, queue: ProcessQueue, is_paused: bool) -> None:
         """Want nothing of a queue, or want it again."""
@@ -516,6 +543,7 @@ class Consumer:
             queue.queue, message, TIMED_OUT_LEVEL
         ):
             queue.settle(message)
+            self._end_handling(message, Outcome.TIMED_OUT)
 
 
 def retry_message(

@@ -45,6 +45,7 @@ class Instance:
     @ivar requests: what it asks brokers.
     @ivar membership: its groups.
     @ivar outages: what is away.
+    @ivar observers: what is told of its sends and messages, None for nothing.
     @ivar tasks: what it has running.
     @ivar token: a number by chance.
     @ivar started_ms: when it was made.
@@ -60,6 +61,7 @@ class Instance:
         )
         self.token = identity.token
         self.started_ms = runtime.wall_ms()
+        self.observers = settings.observers
         self.outages = Outages()
         self.tasks = Tasks(runtime)
         self.connections = Connections(
@@ -79,6 +81,8 @@ class Instance:
         self._rebalances: dict[str, Callable[[], None]] = {}
         self._started = False
         self.connections.watch_made(self._made)
+        if self.observers is not None:
+            self.connections.watch_made(self._observe)
         self.connections.watch(
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self._members_changed
         )
@@ -120,6 +124,11 @@ class Instance:
         for address in self.connections.addresses():
             if address not in wanted:
                 await self.connections.drop(address)
+
+    def _observe(self, address: str) -> None:
+        """A connection was made."""
+        if self.observers is not None and self.connections.to(address).connects > 1:
+            self.observers.reconnected(address)
 
     def _made(self, address: str) -> None:
         """A broker that we were not connected with does not know us."""

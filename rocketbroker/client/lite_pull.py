@@ -15,6 +15,7 @@ from typing import final
 from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.inbox import Taken
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.observers import Outcome
 from rocketbroker.client.process_queue import ProcessQueue
 from rocketbroker.client.received import MessageView, view
 from rocketbroker.client.settings import ConsumerSettings
@@ -104,8 +105,11 @@ class LitePullConsumer:
     def _settle(self) -> None:
         """What the last poll gave is done."""
         given, self._given = self._given, []
+        handlings = self._consumer.handlings
         for taken in given:
             taken.queue.settle(taken.message)
+            if handlings is not None:
+                handlings.end(taken.message, Outcome.ACKNOWLEDGED)
 
     async def _commit_in_time(self) -> None:
         now = self._instance.runtime.monotonic()

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 
 import attrs
 
+from rocketbroker.client.observers import Observer
 from rocketbroker.client.settings import (
     ClientSettings,
     ConsumerSettings,
@@ -38,6 +39,7 @@ class ClientOptions(TypedDict, total=False):
     namespace_v2: str | None
     unit_mode: bool
     heartbeat_v2: bool
+    observers: Iterable[Observer]
     group: str
     attempts: int
     compress_over: int

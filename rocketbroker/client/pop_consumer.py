@@ -16,8 +16,10 @@ import logging
 from collections.abc import Mapping
 from typing import Final, final
 
+from rocketbroker.client.handlings import handlings_of
 from rocketbroker.client.inbox import Inbox, Taken
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.observers import Outcome
 from rocketbroker.client.pop import (
     SLACK_SECONDS,
     Popped,
@@ -58,6 +60,7 @@ class PopConsumer:
     @ivar namespace: how its users know topics and groups.
     @ivar queues: empty: no queue is its own.
     @ivar received: how many messages have been given out.
+    @ivar handlings: what observers are told of its messages; None for no observers.
     """
 
     def __init__(
@@ -83,11 +86,14 @@ class PopConsumer:
         self._room = Signal(runtime)
         self._replies = Producer(instance, ProducerSettings())
         self._closing = False
+        self.handlings = handlings_of(instance, settings, self._places)
         self.received = 0
 
     async def start(self, wait_for_topic: bool = True) -> None:
         """See L{rocketbroker.client.consumer.Consumer.start}."""
         instance = self._instance
+        if self.handlings is not None:
+            self.handlings.start()
         try:
             await instance.routes.view(self._subscription.topic)
         except TopicNotExist:
@@ -111,6 +117,8 @@ class PopConsumer:
         if self._closing or self._inbox.foreign:
             return
         self._closing = True
+        if self.handlings is not None:
+            self.handlings.close()
         await self.stop_reading()
         await self._instance.membership.leave(consumer=self.settings.group)
         await self._instance.close()
@@ -134,6 +142,8 @@ class PopConsumer:
                 return None
             if not self._is_late(taken.message):
                 self.received += 1
+                if self.handlings is not None:
+                    self.handlings.begin(taken)
                 return ReceivedMessage(self, taken, self.namespace)
             self._settle(taken)
 
@@ -156,6 +166,11 @@ class PopConsumer:
         command = ack_request(self._subscription.topic, self.settings.group, found)
         await self._ask(found, command)
         self._settle(taken)
+        self._end_handling(taken, Outcome.ACKNOWLEDGED)
+
+    def _end_handling(self, taken: Taken, outcome: Outcome) -> None:
+        if self.handlings is not None:
+            self.handlings.end(taken.message, outcome)
 
     async def send_back(self, taken: Taken, delay_level: int) -> None:
         """See C{ReceivedMessage.retry}."""
@@ -168,12 +183,14 @@ class PopConsumer:
             await self._instance.requests.send_back(
                 taken.queue.queue, settings.group, message, topic_of(message), -1, 0
             )
+            self._end_handling(taken, Outcome.DEAD_LETTER)
             await self.acknowledge(taken)
             return
         rest = retry_seconds(delay_level, message.reconsume_times)
         topic = self._subscription.topic
         await self._ask(found, rest_request(topic, settings.group, found, rest))
         self._settle(taken)
+        self._end_handling(taken, Outcome.RETRIED)
 
     async def reply(
         self,

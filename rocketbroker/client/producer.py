@@ -16,6 +16,7 @@ from typing import Final, final
 import attrs
 
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.observers import Observers, Sends
 from rocketbroker.client.queue_choice import QueueChoice, queue_for_key
 from rocketbroker.client.settings import COMPRESSIONS, ProducerSettings
 from rocketbroker.errors import (
@@ -142,7 +143,14 @@ class Producer:
         @raise RequestTimeout: the last broker tried did not answer: the same.
         """
         key = message.properties.get(SHARDING_KEY)
-        return await self.deliver(self.requests.single(message), queue, timeout, key)
+        observers = self._instance.observers
+        if observers is None:
+            request = self.requests.single(message)
+            return await self.deliver(request, queue, timeout, key)
+        with self._sends(observers, [message]) as sends:
+            request = self.requests.single(sends.messages[0])
+            result = await self.deliver(request, queue, timeout, key, sends)
+            return sends.stored(result)
 
     async def send_batch(
         self,
@@ -159,8 +167,21 @@ class Producer:
         @return: one result for each request; their ids are in the order of messages.
         @raise MessageIllegal: one cannot be sent; then none is.
         """
-        requests = self._batches(messages)
-        return [await self.deliver(one, queue, timeout) for one in requests]
+        observers = self._instance.observers
+        if observers is None:
+            requests = self._batches(messages)
+            return [await self.deliver(one, queue, timeout) for one in requests]
+        with self._sends(observers, messages) as sends:
+            results = []
+            for request in self._batches(sends.messages):
+                sends.go_on(len(request.message_ids))
+                result = await self.deliver(request, queue, timeout, None, sends)
+                results.append(sends.stored(result))
+            return results
+
+    def _sends(self, observers: Observers, messages: Iterable[Message]) -> Sends:
+        monotonic = self._instance.runtime.monotonic
+        return Sends(observers, monotonic, self._settings.group, messages)
 
     def _batches(self, messages: Iterable[Message]) -> list[SendRequest]:
         settings = self._settings
@@ -183,12 +204,24 @@ class Producer:
         @raise TopicNotExist: there is no such topic, and nobody creates it.
         @raise ConnectionLost: its broker cannot be reached.
         """
+        observers = self._instance.observers
+        if observers is None:
+            await self._oneway(message, queue)
+            return
+        with self._sends(observers, [message]) as sends:
+            await self._oneway(sends.messages[0], queue, sends)
+
+    async def _oneway(
+        self, message: Message, queue: MessageQueue | None, sends: Sends | None = None
+    ) -> None:
         instance = self._instance
         request = self.requests.single(message)
         key = message.properties.get(SHARDING_KEY)
         queues = await instance.routes.write_queues(request.topic)
         chosen = self._choose(queues, queue, key, None)
         address = instance.routes.master(request.topic, chosen.broker)
+        if sends is not None:
+            sends.tried(chosen, address)
         command = Command(request.code, request.ext_for(chosen), request.body)
         await instance.connections.to(address).oneway(command)
         self.sent += 1
@@ -214,15 +247,19 @@ class Producer:
         queue: MessageQueue | None = None,
         timeout: float | None = None,
         key: str | None = None,
+        sends: Sends | None = None,
     ) -> SendResult:
-        """Send what is ready to be sent; see L{send}."""
+        """Send what is ready to be sent; see L{send}.
+
+        @param sends: is told where each try goes.
+        """
         runtime = self._instance.runtime
         seconds = self._instance.settings.patience if timeout is None else timeout
         tries = _Tries(runtime.monotonic() + seconds, self._settings.attempts)
         unsafe: SendResult | None = None
         while True:
             try:
-                result = await self._try(request, queue, key, tries)
+                result = await self._try(request, queue, key, tries, sends)
                 tries.refused += 1
                 is_last = tries.refused >= self._settings.attempts
                 if not result.status or not self._settings.retry_unsafe or is_last:
@@ -242,6 +279,7 @@ class Producer:
         queue: MessageQueue | None,
         key: str | None,
         tries: _Tries,
+        sends: Sends | None,
     ) -> SendResult:
         instance = self._instance
         runtime = instance.runtime
@@ -251,6 +289,8 @@ class Producer:
         chosen = self._choose(queues, queue, key, tries.failed_broker)
         tries.failed_broker = chosen.broker
         address = instance.routes.master(request.topic, chosen.broker)
+        if sends is not None:
+            sends.tried(chosen, address)
         seconds = min(instance.settings.seconds, max(tries.deadline - now, 0.001))
         command = Command(request.code, request.ext_for(chosen), request.body)
         failed = True

@@ -567,20 +567,29 @@ class Session:
             except ClientClosed:
                 return
             if message is not None:
-                await self._handle(registration.listener, message)
+                await self._handle(registration, message)
 
-    async def _handle(self, listener: Listener, message: ReceivedMessage) -> None:
+    async def _handle(
+        self, registration: _Registration, message: ReceivedMessage
+    ) -> None:
+        handlings = registration.consumer.handlings
+        handling = handlings and handlings.listener_started(message.stored)
+        problem: Exception | None = None
         try:
-            outcome = listener(message)
+            outcome = registration.listener(message)
             if inspect.isawaitable(outcome):
                 await outcome
         except self._runtime.cancelled:
             raise
-        except Exception:
+        except Exception as failure:
+            problem = failure
             _log.exception("A listener failed with %r, which comes again", message)
-            await message.retry()
-        else:
+        if handlings is not None and handling is not None:
+            handlings.listener_ended(handling, problem)
+        if problem is None:
             await message.ack()
+        else:
+            await message.retry()
 
 
 def message_of(

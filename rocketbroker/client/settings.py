@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from rocketbroker.client.observers import Observers, observers_of
 from rocketbroker.config.addresses import name_server_list
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, names
@@ -128,6 +129,7 @@ class ClientSettings:
     @ivar unit_mode: brokers mark topics and groups of which this is said.
     @ivar heartbeat_v2: heartbeats that leave out what the broker has kept
         (useHeartbeatV2); brokers of RocketMQ 5.
+    @ivar observers: see L{rocketbroker.client.observers}.
     """
 
     name_servers: tuple[str, ...] = (DEFAULT_NAME_SERVER,)
@@ -142,6 +144,7 @@ class ClientSettings:
     namespace_v2: str | None = attrs.field(default=None, validator=_namespace)
     unit_mode: bool = False
     heartbeat_v2: bool = False
+    observers: Observers | None = attrs.field(default=None, converter=observers_of)
 
 
 @attrs.frozen(kw_only=True)

@@ -16,6 +16,7 @@ from typing import Final, final
 
 from rocketbroker.client.connection import ServerConnection
 from rocketbroker.client.instance import Instance
+from rocketbroker.client.observers import TransactionEnd
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.received import MessageView, view
 from rocketbroker.errors import RemoteProtocolError, RocketbrokerError
@@ -23,7 +24,7 @@ from rocketbroker.records import ids, properties
 from rocketbroker.records.batches import messages
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.outgoing import Message
-from rocketbroker.routing.send_requests import SendResult
+from rocketbroker.routing.send_requests import DEFAULT_REGION, SendResult
 from rocketbroker.routing.topic_view import MessageQueue
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
@@ -159,6 +160,7 @@ class Transactions:
         try:
             topic = self._instance.namespace.inside(message.topic)
             address = self._instance.routes.master(topic, broker)
+            self._observe(address, header, message.properties, result.region)
             await self._instance.connections.to(address).oneway(command)
         except RocketbrokerError as problem:
             _log.warning(
@@ -196,10 +198,38 @@ class Transactions:
             bname=asked.bname,
         )
         code = RequestCode.END_TRANSACTION
+        region = stored.properties.get(properties.MSG_REGION, DEFAULT_REGION)
+        self._observe(connection.address, header, stored.properties, region)
         try:
             await connection.oneway(Command(code, header.to_ext(), remark=remark))
         except RocketbrokerError as problem:
             _log.debug("The broker will ask again: %s", problem)
+
+    def _observe(
+        self,
+        address: str,
+        header: EndTransactionRequestHeader,
+        of_message: Mapping[str, str],
+        region: str,
+    ) -> None:
+        """Let observers know that a broker is told of an end."""
+        observers = self._instance.observers
+        if observers is None:
+            return
+        decided = {TRANSACTION_COMMIT: True, TRANSACTION_ROLLBACK: False}
+        end = TransactionEnd(
+            group=self._group,
+            topic=header.topic or "",
+            message_id=header.msg_id or "",
+            tag=of_message.get(properties.TAGS),
+            keys=of_message.get(properties.KEYS),
+            address=address,
+            transaction_id=header.transaction_id,
+            committed=decided.get(header.commit_or_rollback),
+            asked=bool(header.from_transaction_check),
+            region=region,
+        )
+        observers.transaction_ended(end)
 
     async def _outcome(
         self, check: Check, message: MessageView

@@ -20,9 +20,11 @@ from rocketbroker.records.properties import (
     INSTANCE_ID,
     MAX_RECONSUME_TIMES,
     MESSAGE_TYPE,
+    MSG_REGION,
     RECONSUME_TIME,
     TIMER_DELAY_MS,
     TIMER_DELIVER_MS,
+    TRACE_SWITCH,
     TRANSACTION_PREPARED,
 )
 from rocketbroker.routing.topic_view import MessageQueue
@@ -47,6 +49,9 @@ STORED_CODES: Final = frozenset(
 #: The type of a message that answers another one.
 REPLY: Final = "reply"
 
+#: The region of brokers that tell none.
+DEFAULT_REGION: Final = "DefaultRegion"
+
 #: Properties of messages that are delivered later.
 DELAYS: Final = (DELAY, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 
@@ -62,6 +67,8 @@ class SendResult(NamedTuple):
     @ivar queue_offset: of the first message.
     @ivar transaction_id: of a half message, where the broker gives one.
     @ivar recall_handle: takes a message for later back, where the broker gives one.
+    @ivar region: the region of the broker.
+    @ivar traced: whether the broker wants the send traced.
     """
 
     status: int
@@ -71,6 +78,8 @@ class SendResult(NamedTuple):
     queue_offset: int
     transaction_id: str | None = None
     recall_handle: str | None = None
+    region: str = DEFAULT_REGION
+    traced: bool = True
 
     @property
     def message_id(self) -> str:
@@ -113,6 +122,8 @@ class SendRequest:
             number(answer, "queueOffset"),
             ext.get("transactionId"),
             ext.get("recallHandle"),
+            ext.get(MSG_REGION, DEFAULT_REGION),
+            ext.get(TRACE_SWITCH) != "false",
         )
 
 

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future
+from contextvars import copy_context
 from typing import Any, TypeVar, final
 
 from rocketbroker.client.connections import FOREIGN
@@ -89,8 +90,10 @@ class LoopThread:
     async def in_pool(
         self, pool: Executor, function: Callable[[A], T], argument: A
     ) -> T:
-        """In a coroutine of the loop: call a function in a thread of a pool."""
-        return await self._loop.run_in_executor(pool, function, argument)
+        """In a coroutine of the loop: call a function in a thread of a pool, in the
+        context of that coroutine."""
+        run = copy_context().run
+        return await self._loop.run_in_executor(pool, run, function, argument)
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Call there, and do not wait."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextvars import ContextVar
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -65,6 +66,19 @@ class LoopThreadTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.thread = LoopThread()
         self.addCleanup(self.thread.stop)
+
+    def test_contextGoesAlong(self) -> None:
+        """From the caller into the loop, and from there into a thread of a pool."""
+        name: ContextVar[str] = ContextVar("name")
+        pool = ThreadPoolExecutor(1)
+        self.addCleanup(pool.shutdown)
+
+        async def read() -> str:
+            return await self.thread.in_pool(pool, name.get, "no")
+
+        for value in ("a", "b"):
+            name.set(value)
+            self.assertEqual(self.thread.call(read()), value)
 
     def test_callsOfManyThreadsRunSideBySide(self) -> None:
         """Each gets its own result."""
