@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import attrs
 
-from rocketbroker.client.observers import Observer
+from rocketbroker.client.observers import Observer, observers_of
 from rocketbroker.client.settings import (
     ClientSettings,
     ConsumerSettings,
@@ -23,6 +23,9 @@ from rocketbroker.client.settings import (
 )
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.routing.allocation import Strategy
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 
 class ClientOptions(TypedDict, total=False):
@@ -40,6 +43,7 @@ class ClientOptions(TypedDict, total=False):
     unit_mode: bool
     heartbeat_v2: bool
     observers: Iterable[Observer]
+    metrics: CollectorRegistry
     group: str
     attempts: int
     compress_over: int
@@ -111,8 +115,10 @@ def client_settings(
     """
     of_client = _names(ClientSettings) - {"name_servers"}
     of_producer = _names(ProducerSettings)
-    _refuse_unknown(options, of_client | of_producer)
+    _refuse_unknown(options, of_client | of_producer | {"metrics"})
     servers = name_servers(given, environment)
+    if options.get("metrics") is not None:
+        options = {**options, "observers": _with_metrics(options)}
     return (
         ClientSettings(
             name_servers=servers,
@@ -122,6 +128,13 @@ def client_settings(
             **{name: options[name] for name in of_producer & set(options)}
         ),
     )
+
+
+def _with_metrics(options: Mapping[str, Any]) -> list[Observer]:
+    from rocketbroker.client.metrics import metrics_in  # few programs need it
+
+    given = observers_of(options.get("observers"))
+    return [*(given.all if given is not None else ()), metrics_in(options["metrics"])]
 
 
 def consumer_settings(group: str, options: Mapping[str, Any]) -> ConsumerSettings:
