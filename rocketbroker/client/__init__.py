@@ -78,6 +78,7 @@ What users see:
     C{on}, C{run}, C{stop}; L{options}: what it takes by
     name; L{arguments}: what cannot be meant; L{options_page}:
     C{docs/client-options.rst}.
-  - L{metrics}: for Prometheus, in the user's registry.
+  - L{metrics}: for Prometheus, in the user's registry; L{trace}:
+    message traces in RocketMQ's form.
   - L{runtimes}: asyncio and Twisted.
 """

@@ -44,6 +44,7 @@ class ClientOptions(TypedDict, total=False):
     heartbeat_v2: bool
     observers: Iterable[Observer]
     metrics: CollectorRegistry
+    trace: bool | str
     group: str
     attempts: int
     compress_over: int

@@ -38,6 +38,7 @@ from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.served import served
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
 from rocketbroker.client.subscription import subscription
+from rocketbroker.client.trace import with_trace
 from rocketbroker.client.transactions import Check, Transaction, Transactions
 from rocketbroker.client.waits import Signal, Tasks, together
 from rocketbroker.errors import ClientClosed, ConfigurationError
@@ -158,7 +159,7 @@ class Session:
         """
         self._runtime = runtime
         self._folder = folder
-        self._settings = settings
+        self._settings, self._trace = with_trace(runtime, settings, producing.group)
         self._producing = producing
         self._sending: Instance | None = None
         self._producer: Producer | None = None
@@ -204,6 +205,8 @@ class Session:
             await self._producer.close()
         if self._sending is not None:
             await self._sending.close()
+        if self._trace is not None:
+            await self._trace.close()
 
     @property
     def producer(self) -> Producer:

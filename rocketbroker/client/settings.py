@@ -109,6 +109,16 @@ def _compression(instance: object, attribute: attrs.Attribute[Any], value: Any) 
         )
 
 
+def _trace(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool):
+        return
+    problem = f"{value!r} is no topic"
+    if isinstance(value, str):
+        problem = names.topic_problem(value) or ""
+    if problem:
+        raise ConfigurationError(f"trace is true, false or a topic: {problem}")
+
+
 @attrs.frozen(kw_only=True)
 class ClientSettings:
     """The settings of a client.
@@ -130,6 +140,7 @@ class ClientSettings:
     @ivar heartbeat_v2: heartbeats that leave out what the broker has kept
         (useHeartbeatV2); brokers of RocketMQ 5.
     @ivar observers: see L{rocketbroker.client.observers}.
+    @ivar trace: whether message traces are sent; or their topic, if not RocketMQ's.
     """
 
     name_servers: tuple[str, ...] = (DEFAULT_NAME_SERVER,)
@@ -145,6 +156,7 @@ class ClientSettings:
     unit_mode: bool = False
     heartbeat_v2: bool = False
     observers: Observers | None = attrs.field(default=None, converter=observers_of)
+    trace: bool | str = attrs.field(default=False, validator=_trace)
 
 
 @attrs.frozen(kw_only=True)
