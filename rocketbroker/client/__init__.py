@@ -46,6 +46,7 @@ Sending:
     begin(message)}, their ends, and the broker's questions.
   - L{replies}: C{await ask(message)}: a message that
     another client answers, and our answers.
+  - L{queries}: messages by a key or an id.
 
 Receiving, from the broker to the user:
 

@@ -32,6 +32,7 @@ from rocketbroker.client.local_offsets import INSTANCE_NAME, OffsetFolder
 from rocketbroker.client.options import ConsumerOptions, consumer_settings
 from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.producer import Producer
+from rocketbroker.client.queries import Queries
 from rocketbroker.client.received import MessageView, ReceivedMessage
 from rocketbroker.client.replies import REPLY_SECONDS, Replies
 from rocketbroker.client.runtime import Runtime
@@ -44,6 +45,7 @@ from rocketbroker.client.waits import Signal, Tasks, together
 from rocketbroker.errors import ClientClosed, ConfigurationError
 from rocketbroker.records.names import INNER_PRODUCER
 from rocketbroker.records.outgoing import Message
+from rocketbroker.routing.key_search import FOREVER_MS
 from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
 
@@ -346,6 +348,41 @@ class Session:
         instance, _ = self._sender()
         return await instance.requests.recall(topic, handle, self._producing.group)
 
+    async def find(
+        self,
+        topic: str,
+        *,
+        key: str | None = None,
+        message_id: str | None = None,
+        max_messages: int = 32,
+        begin: float | datetime | None = None,
+        end: float | datetime | None = None,
+    ) -> list[MessageView]:
+        """Find messages by a key or an id, whoever has read them.
+
+        @param key: one of those it was sent with;
+        @param message_id: or C{message_id} of the result of its send, or one of its
+            C{offset_ids}.
+        @param max_messages: with a key: the newest are given if there are more.
+        @param begin: with a key: stored then or later: a C{datetime}, or seconds since
+            1970.
+        @param end: with a key: stored then or before.
+        @return: by store time; empty if there is none.
+        @raise ConfigurationError: neither a key nor an id is given, or both.
+        @raise TopicNotExist: there is no such topic.
+        @raise BrokerError: a broker of the topic refuses.
+        @raise ConnectionLost: a broker of the topic cannot be asked; so for
+            RequestTimeout.
+        """
+        instance, _ = self._sender()
+        queries = Queries(instance)
+        if key is not None and message_id is None:
+            span = _ms(begin, 0), _ms(end, FOREVER_MS)
+            return await queries.by_key(topic, key, max_messages, *span)
+        if message_id is not None and key is None:
+            return await queries.by_id(topic, message_id)
+        raise ConfigurationError("find is given a key or a message_id: one")
+
     def _sender(self) -> tuple[Instance, Producer]:
         """The client that sends, and its producer."""
         producer = self.producer
@@ -593,6 +630,12 @@ class Session:
             await message.ack()
         else:
             await message.retry()
+
+
+def _ms(at: float | datetime | None, unless_given: int) -> int:
+    if at is None:
+        return unless_given
+    return round((at.timestamp() if isinstance(at, datetime) else at) * 1000)
 
 
 def message_of(

@@ -268,6 +268,7 @@ class Session:
     send_batch = _deferred(core.Session.send_batch)
     request = _deferred(core.Session.request)
     recall = _deferred(core.Session.recall)
+    find = _deferred(core.Session.find)
     close = _deferred(core.Session.close)
     transaction = _beginning(core.Session.transaction)
 

@@ -8,6 +8,7 @@ The modules:
   - L{lookup}: routes, clusters, lists of topics.
   - L{topic_view}: a topic as its clients see it.
   - L{send_requests}: requests that send messages.
+  - L{key_search}: requests that find messages by a key.
   - L{zones}: the part of a route that is in a zone.
   - L{static_topics}: the parts of logical queues.
   - L{static_plan}: where logical queues are to be.

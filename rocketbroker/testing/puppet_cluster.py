@@ -119,6 +119,8 @@ class PuppetBroker:
             return self._send(command, ext)
         if code == RequestCode.SEND_REPLY_MESSAGE_V2:
             return self._reply(command, ext)
+        if code in (RequestCode.QUERY_MESSAGE, RequestCode.VIEW_MESSAGE_BY_ID):
+            return self._find(code, ext)
         if code == RequestCode.RECALL_MESSAGE:
             self.recalled.append(ext["recallHandle"])
             handle = RecallHandle.parse(ext["recallHandle"])
@@ -199,6 +201,32 @@ class PuppetBroker:
             if name == topic
             for data in queue
         ]
+
+    def _find(self, code: int, ext: dict[str, str]) -> Command:
+        if code == RequestCode.VIEW_MESSAGE_BY_ID:
+            problem, position = 1, int(ext["offset"])
+
+            def is_wanted(one: record.StoredMessage) -> bool:
+                return one.position == position
+
+        else:
+            problem = ResponseCode.QUERY_NOT_FOUND
+            span = range(int(ext["beginTimestamp"]), int(ext["endTimestamp"]) + 1)
+            is_unique = ext["_UNIQUE_KEY_QUERY"] == "true"
+
+            def is_wanted(one: record.StoredMessage) -> bool:
+                keys = [one.unique_key] if is_unique else one.keys
+                return ext["key"] in keys and one.store_ms in span
+
+        found = [
+            data
+            for (topic, _), queue in sorted(self.queues.items())
+            if topic == ext["topic"]
+            for data in queue
+            if is_wanted(record.decode(data))
+        ]
+        most = int(ext.get("maxNum", "1"))
+        return answer(body=b"".join(found[-most:])) if found else answer(problem)
 
     def _send(self, command: Command, ext: dict[str, str]) -> Command:
         topic, queue_id = ext["b"], int(ext["e"])

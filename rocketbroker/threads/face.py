@@ -319,6 +319,7 @@ class Session:
     send_batch = _waiting(core.Session.send_batch)
     request = _waiting(core.Session.request)
     recall = _waiting(core.Session.recall)
+    find = _waiting(core.Session.find)
     transaction = _beginning(core.Session.transaction)
 
     def check(self, topic: str) -> Callable[[C], C]:

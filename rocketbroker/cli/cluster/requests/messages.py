@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
 
 from rocketbroker.blocking.puller import Puller, messages
 from rocketbroker.blocking.routes import MessageQueue
@@ -26,37 +25,15 @@ from rocketbroker.records import hosts, ids
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.properties import RESERVED
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.headers.pull import QueryMessageRequestHeader
-
-#: The field of request 12 that says that the key is a unique one.
-UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
-
-#: The end of all times.
-FOREVER_MS: Final = (1 << 63) - 1
-
-#: How many messages a broker tells of one key, unless its maxMsgsNumBatch is another.
-INDEX_PAGE: Final = 64
-
-#: The index knows no shorter time.
-SECOND_MS: Final = 1000
-
-
-def everything(message: StoredMessage) -> bool:
-    """A filter that lets all messages pass."""
-    return True
-
-
-class ByKey(NamedTuple):
-    """The messages with a key on a broker.
-
-    @ivar messages: those that are wanted, by store time; the newest if there are more.
-    @ivar is_whole: False: more messages of one second have that hash than the broker
-        tells, so some may be missing.
-    """
-
-    messages: list[StoredMessage]
-    is_whole: bool
+from rocketbroker.routing.key_search import (
+    FOREVER_MS,
+    KeySearch,
+    everything,
+    index_request,
+    told,
+    with_unique_key,
+)
+from rocketbroker.wire.command import Command
 
 
 def by_key(
@@ -68,81 +45,35 @@ def by_key(
     begin_ms: int = 0,
     end_ms: int = FOREVER_MS,
     wanted: Callable[[StoredMessage], bool] = everything,
-) -> ByKey:
-    """Find messages by a key.
-
-    The index knows a hash of topic and key, and whole seconds, each up to 999 ms before
-    a message was stored; and a broker tells the newest L{INDEX_PAGE} at most
-    (C{docs/facts/store.md} 12.4). So all that comes is compared here, and older ones
-    are asked for until enough are found or nothing older comes.
+) -> KeySearch:
+    """Find messages by a key; a search that is over.
 
     @param begin_ms: the first store time.
     @param end_ms: the last store time.
     @param wanted: what else a message has to be.
     """
-    found: list[StoredMessage] = []
-    seen: set[str] = set()
-    is_whole = True
-    first_ms = max(0, begin_ms - SECOND_MS + 1)
-    until_ms = end_ms
-    while len(found) < most and until_ms >= first_ms:
-        page = _indexed(cluster, broker, topic, key, first_ms, until_ms)
-        if not page:
-            break
-        new = [one for one in page if one.offset_id not in seen]
-        seen.update(one.offset_id for one in new)
-        found += (
-            one
-            for one in new
-            if one.topic == topic
-            and key in one.keys
-            and begin_ms <= one.store_ms <= end_ms
-            and wanted(one)
-        )
-        oldest_ms = min(one.store_ms for one in page)
-        if new:
-            until_ms = min(until_ms, oldest_ms)
-        else:
-            is_whole = is_whole and len(page) < INDEX_PAGE
-            until_ms = oldest_ms - SECOND_MS
-    found.sort(key=lambda one: (one.store_ms, one.position))
-    return ByKey(found[-most:], is_whole)
+    search = KeySearch(topic, key, most, begin_ms, end_ms, wanted)
+    while not search.is_over:
+        search.take(_indexed(cluster, broker, search.request()))
+    return search
 
 
 def by_unique_key(
     cluster: Cluster, broker: Broker, topic: str, key: str
 ) -> StoredMessage | None:
     """The newest message with the id that a send returned, if there is one."""
-    page = _indexed(cluster, broker, topic, key, 0, FOREVER_MS, is_unique=True)
-    found = [one for one in page if one.topic == topic and one.unique_key == key]
+    request = index_request(topic, key, 0, FOREVER_MS, True)
+    found = with_unique_key(_indexed(cluster, broker, request), topic, key)
     return found[-1] if found else None
 
 
-def _indexed(
-    cluster: Cluster,
-    broker: Broker,
-    topic: str,
-    key: str,
-    begin_ms: int,
-    end_ms: int,
-    is_unique: bool = False,
-) -> list[StoredMessage]:
+def _indexed(cluster: Cluster, broker: Broker, request: Command) -> list[StoredMessage]:
     """What a broker's index has under the hash of a topic and a key."""
-    header = QueryMessageRequestHeader(
-        topic=topic,
-        key=key,
-        max_num=INDEX_PAGE,
-        begin_timestamp=begin_ms,
-        end_timestamp=end_ms,
-    )
-    extra = {UNIQUE_KEY_QUERY: "true" if is_unique else "false"}
     try:
-        answer = cluster.ask(
-            broker.address, RequestCode.QUERY_MESSAGE, header, extra=extra
-        )
+        answer = cluster.client.ask_server(broker.address, request.code, request.ext)
     except QueryNotFound:
         return []
-    return _decoded(answer.body)
+    return told(answer)
 
 
 def by_id(cluster: Cluster, message_id: str, topic: str | None) -> StoredMessage:

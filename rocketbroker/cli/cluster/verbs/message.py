@@ -20,6 +20,7 @@ from rocketbroker.cli.formats import Moment, Size
 from rocketbroker.cli.lazycommands import LazyCommands, VerbPath
 from rocketbroker.cli.rows import Rows
 from rocketbroker.records.record import StoredMessage
+from rocketbroker.routing.key_search import FOREVER_MS, INDEX_PAGE
 
 #: So many characters of a body stand in a table.
 PREVIEW_WIDTH: Final = 60
@@ -101,7 +102,7 @@ def message_find(
     """
     now = cluster.client.settings.machine.wall_ms()
     begin_ms = given_moment("--from", begin, now) if begin else 0
-    end_ms = given_moment("--until", end, now) if end else messages.FOREVER_MS
+    end_ms = given_moment("--until", end, now) if end else FOREVER_MS
 
     queue = None if queue_text is None else cluster.queues(topic, [queue_text])[0]
 
@@ -155,7 +156,7 @@ def _by_key(
         found += ((broker.name, one) for one in told.messages)
         if not told.is_whole:
             click.echo(
-                f"rocketbroker: {broker.name} has more than {messages.INDEX_PAGE} "
+                f"rocketbroker: {broker.name} has more than {INDEX_PAGE} "
                 "messages of one second with this key and tells no more of them: some "
                 "may be missing. Without --key, with --from and --until, all are read.",
                 err=True,
