@@ -498,6 +498,14 @@ class Consumer:
         if self.handlings is not None:
             self.handlings.forget(queue)
 
+    async def reset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on there; what was given out before counts for nothing."""
+        for queue, offset in offsets.items():
+            mine = self.queues.get(queue)
+            if mine is not None:
+                await self.seek(mine, offset)
+        await self.commit()
+
     def pause(self, queue: ProcessQueue, is_paused: bool) -> None:
         """Want nothing of a queue, or want it again."""
         queue.pause(is_paused)

@@ -82,6 +82,7 @@ class PopConsumer:
         self._tasks = Tasks(runtime)
         self._brokers: set[str] = set()
         self._places: dict[MessageQueue, ProcessQueue] = {}
+        self._popped_at: dict[str, float] = {}
         self._handles: dict[StoredMessage, Popped] = {}
         self._room = Signal(runtime)
         self._replies = Producer(instance, ProducerSettings())
@@ -101,7 +102,7 @@ class PopConsumer:
                 raise
         except RocketbrokerError as problem:
             instance.outages.failed("the name server", problem)
-        instance.membership.add_consumer(self.settings.group, self._data)
+        instance.membership.add_consumer(self.settings.group, self.heartbeat_data)
         instance.start()
         await instance.membership.beat()
         self._look_for_brokers()
@@ -127,7 +128,19 @@ class PopConsumer:
         """None: no queue is its own."""
         return {}
 
-    def _data(self) -> ConsumerData:
+    async def reset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Nothing: the brokers keep where the group is."""
+
+    def pops(self) -> dict[str, tuple[float, int]]:
+        """Of each broker: when it was last asked, by the monotonic clock, and how many
+        of its messages are not settled."""
+        held = dict.fromkeys(self._popped_at, 0)
+        for one in self._places.values():
+            held[one.queue.broker] += len(one)
+        return {broker: (at, held[broker]) for broker, at in self._popped_at.items()}
+
+    def heartbeat_data(self) -> ConsumerData:
+        """What heartbeats say of it."""
         return ConsumerData(
             group_name=self.settings.group,
             unit_mode=self._instance.settings.unit_mode,
@@ -279,6 +292,7 @@ class PopConsumer:
     async def _pop(self, broker: str) -> None:
         instance = self._instance
         address = instance.routes.master(self._subscription.topic, broker)
+        self._popped_at[broker] = instance.runtime.monotonic()
         now = instance.runtime.wall_ms()
         command = pop_request(broker, self._subscription, self.settings, now)
         seconds = self.settings.hold_seconds + SLACK_SECONDS

@@ -30,6 +30,8 @@ class ProcessQueue:
         monotonic clock.
     @ivar broker_id: which broker of the queue's name the last pull was told to ask.
     @ivar committed: the last offset that was committed, None for none.
+    @ivar pulled_at: when the last pull began, by the monotonic clock; 0: never.
+    @ivar taken_at: when the last message was given out, by the same.
     @ivar in_turn: it stands in the inbox.
     @ivar resting: an ordered one waits until a message is tried again.
     @ivar leaving: it is about to be given up.
@@ -54,6 +56,8 @@ class ProcessQueue:
         self.locked_until = 0.0
         self.broker_id = 0
         self.committed: int | None = None
+        self.pulled_at = 0.0
+        self.taken_at = 0.0
         self.in_turn = False
         self.resting = False
         self.leaving = False
@@ -114,7 +118,7 @@ class ProcessQueue:
             return None
         message = self._waiting.popleft()
         self._waiting_bytes -= len(message.body)
-        self._given_at[message.queue_offset] = now
+        self._given_at[message.queue_offset] = self.taken_at = now
         self._tell_room()
         return message
 

@@ -99,6 +99,7 @@ class PullLoop:
         try:
             address, is_master = instance.routes.readable(queue.queue, queue.broker_id)
             offset = queue.pull_offset
+            queue.pulled_at = instance.runtime.monotonic()
             command = self._request(is_master)
             seconds = self._settings.hold_seconds + SLACK_SECONDS
             answer = await instance.connections.invoke(address, command, seconds)

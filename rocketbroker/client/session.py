@@ -11,7 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias, TypeVar, Unpack, final
+from typing import Final, TypeVar, Unpack, final
 
 import attrs
 
@@ -36,7 +36,7 @@ from rocketbroker.client.queries import Queries
 from rocketbroker.client.received import MessageView, ReceivedMessage
 from rocketbroker.client.replies import REPLY_SECONDS, Replies
 from rocketbroker.client.runtime import Runtime
-from rocketbroker.client.served import served
+from rocketbroker.client.served import Listener, Member, served
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
 from rocketbroker.client.subscription import subscription
 from rocketbroker.client.trace import with_trace
@@ -51,12 +51,6 @@ from rocketbroker.routing.topic_view import MessageQueue
 
 #: How many messages a listener has in hand at once.
 CONCURRENCY: Final = 20
-
-#: A member of a group, whichever way it gets its messages.
-Member: TypeAlias = Consumer | PopConsumer
-
-#: Handles a message: returns, and it is acknowledged; raises, and it comes again.
-Listener = Callable[[ReceivedMessage], object]
 
 L = TypeVar("L", bound=Listener)
 C = TypeVar("C", bound=Check)
@@ -468,17 +462,25 @@ class Session:
         self._streams.append(stream)
         return stream
 
-    def _consumer(self, topic: str, group: str, options: ConsumerOptions) -> Member:
+    def _consumer(
+        self,
+        topic: str,
+        group: str,
+        options: ConsumerOptions,
+        listener: Listener | None = None,
+    ) -> Member:
         if self._closed:
             raise ClientClosed("the session was closed before")
         settings = consumer_settings(group, options)
         wanted = subscription(topic, options.get("tags"), options.get("sql"))
         if settings.mode == "pop":
             instance = Instance(self._runtime, self._settings)
-            return PopConsumer(instance, settings, wanted)
+            member = PopConsumer(instance, settings, wanted)
+            return served(instance, member, listener)
         if not settings.broadcast:
             instance = Instance(self._runtime, self._settings)
-            return served(instance, Consumer(instance, settings, [wanted]))
+            consumer = Consumer(instance, settings, [wanted])
+            return served(instance, consumer, listener)
         name = self._settings.instance_name or INSTANCE_NAME
         fixed = attrs.evolve(self._settings, instance_name=name)
         instance = Instance(self._runtime, fixed)
@@ -487,7 +489,8 @@ class Session:
             instance.namespace.inside(group),
             settings.offset_folder,
         )
-        return served(instance, Consumer(instance, settings, [wanted], offsets))
+        consumer = Consumer(instance, settings, [wanted], offsets)
+        return served(instance, consumer, listener)
 
     def _forget(self, stream: MessageStream) -> None:
         if stream in self._streams:
@@ -552,7 +555,7 @@ class Session:
             check_listener(listener)
 
             def make() -> Member:
-                return self._consumer(topic, group, options)
+                return self._consumer(topic, group, options, listener)
 
             self._registrations.append(
                 _Registration(
