@@ -54,6 +54,7 @@ Receiving, from the broker to the user:
     topic, as heartbeats and pulls carry it; whether a message is wanted.
   - L{rebalance}: which queues are ours: C{await
     round()}.
+  - L{assignment}: the same, as brokers say it; they also let us pop.
   - L{process_queue}: pure: the messages of one queue
     that are here: waiting, given out, settled; the offset that may be committed.
   - L{pull_loop}: fills one process queue, by

@@ -22,6 +22,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
+from rocketbroker.client.assignment import BrokerAssignment
 from rocketbroker.client.connections import FOREIGN
 from rocketbroker.client.handlings import handlings_of
 from rocketbroker.client.inbox import Inbox, Taken
@@ -110,8 +111,12 @@ class Consumer:
             self._subscriptions[retries] = Subscription(retries)
         now = runtime.wall_ms()
         self._versions = dict.fromkeys(self._subscriptions, now)
+        self._added: set[str] = set()
         self._rebalance = Rebalance(instance, settings)
         self._inbox = Inbox(runtime, settings.ordered)
+        self._assignment: BrokerAssignment | None = None
+        if settings.assignment == "broker":
+            self._assignment = BrokerAssignment(instance, settings, self._inbox)
         self._tasks = Tasks(runtime)
         self._loops: dict[MessageQueue, Tasks] = {}
         self._wanted = False
@@ -167,6 +172,8 @@ class Consumer:
         What is given out may still be acknowledged or sent back, until L{close}.
         """
         self._inbox.close()
+        if self._assignment is not None:
+            await self._assignment.stop()
         loops = [loop.end() for loop in self._loops.values()]
         await together(self._instance.runtime, loops)
 
@@ -182,6 +189,8 @@ class Consumer:
         if self.handlings is not None:
             self.handlings.close()
         await self._tasks.end()
+        if self._assignment is not None:
+            await self._assignment.end()
         await together(
             self._instance.runtime, [loop.end() for loop in self._loops.values()]
         )
@@ -228,10 +237,18 @@ class Consumer:
         @return: None if none came in time.
         @raise ClientClosed: the consumer is closed.
         """
-        taken = await self.take(seconds)
-        if taken is None:
-            return None
-        return ReceivedMessage(self, taken, self.namespace)
+        while True:
+            taken = await self.take(seconds)
+            if taken is None:
+                return None
+            part = None
+            if self._assignment is not None:
+                part = self._assignment.popped_by(taken.message)
+            if part is None:
+                return ReceivedMessage(self, taken, self.namespace)
+            message = part.given_out(taken)
+            if message is not None:
+                return message
 
     async def take(self, seconds: float | None = None) -> Taken | None:
         """The next message, with the queue in which it is to be settled."""
@@ -372,7 +389,7 @@ class Consumer:
         self._wanted = False
         balanced = True
         changed = []
-        for topic in self._subscriptions:
+        for topic in [*self._subscriptions]:
             assigned = await self._assigned(topic)
             if assigned is None:
                 balanced = balanced and names.is_retry_topic(topic)
@@ -381,6 +398,10 @@ class Consumer:
                 changed.append(topic)
             mine = {queue for queue in self.queues if queue.topic == topic}
             balanced = balanced and mine == set(assigned)
+        if self._assignment is not None:
+            more = await self._adjust(self._assignment.retries())
+            balanced = balanced and not more
+            changed += more
         if changed:
             now = self._instance.runtime.wall_ms()
             self._versions.update(dict.fromkeys(changed, now))
@@ -388,9 +409,23 @@ class Consumer:
         return balanced
 
     async def _assigned(self, topic: str) -> list[MessageQueue] | None:
+        if self._assignment is not None:
+            return await self._assignment.assigned(self._subscriptions[topic])
         if self._fixed is None:
             return await self._rebalance.assigned(topic)
         return [queue for queue in self._fixed if queue.topic == topic]
+
+    async def _adjust(self, wanted: Mapping[str, Subscription]) -> list[str]:
+        """Read these topics beside those that were subscribed; which came or went."""
+        gone = [topic for topic in self._added if topic not in wanted]
+        new = [topic for topic in wanted if topic not in self._subscriptions]
+        for topic in gone:
+            del self._subscriptions[topic]
+            lost = {queue for queue in self.queues if queue.topic == topic}
+            await self._give_up(lost)
+        self._subscriptions.update({topic: wanted[topic] for topic in new})
+        self._added = {*wanted}
+        return gone + new
 
     async def _apply(self, topic: str, assigned: Sequence[MessageQueue]) -> bool:
         """Make these the queues of a topic, as far as that can be; whether any went or

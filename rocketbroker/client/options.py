@@ -73,6 +73,7 @@ class ConsumerOptions(TypedDict, total=False):
     invisible_seconds: float
     start: str | float | datetime
     strategy: str | Strategy
+    assignment: str
     prefetch: int
     prefetch_bytes: int
     max_unacknowledged: int

@@ -59,6 +59,16 @@ class Popped(NamedTuple):
     handle: ReceiptHandle
 
 
+class PopPlace(NamedTuple):
+    """Where a member pops.
+
+    @ivar queue_id: L{ANY_QUEUE} for all queues of the broker.
+    """
+
+    broker: str
+    queue_id: int
+
+
 def retry_seconds(level: int, times: int) -> int:
     """How long a message rests that failed.
 
@@ -69,13 +79,20 @@ def retry_seconds(level: int, times: int) -> int:
 
 
 def pop_request(
-    broker: str, subscription: Subscription, settings: ConsumerSettings, now_ms: int
+    broker: str,
+    queue_id: int,
+    subscription: Subscription,
+    settings: ConsumerSettings,
+    now_ms: int,
 ) -> Command:
-    """The request for messages of all queues of a broker."""
+    """The request for messages of a broker.
+
+    @param queue_id: of one queue, or L{ANY_QUEUE}.
+    """
     header = PopMessageRequestHeader(
         consumer_group=settings.group,
         topic=subscription.topic,
-        queue_id=ANY_QUEUE,
+        queue_id=queue_id,
         max_msg_nums=min(settings.pull_batch, settings.prefetch, 32),
         invisible_time=int(settings.invisible_seconds * 1000),
         poll_time=int(settings.hold_seconds * 1000),

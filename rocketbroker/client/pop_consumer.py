@@ -5,7 +5,8 @@ No queue has an owner, so there is no rebalance, no offset and no lock: a messag
 is popped is invisible to the others for a while, and is acknowledged by itself. Members
 may be more than there are queues. RocketMQ 5 and newer.
 
-A loop for each broker of the topic asks for messages, and the broker waits until there
+A loop for each broker of the topic, or for each of the places that brokers assign
+(L{rocketbroker.client.assignment}), asks for messages, and the broker waits until there
 are some. What is not acknowledged in time is given out again, perhaps to another
 member; so a message that has waited here for too long is left alone.
 """
@@ -13,7 +14,7 @@ member; so a message that has waited here for too long is left alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, final
 
 from rocketbroker.client.handlings import handlings_of
@@ -21,8 +22,10 @@ from rocketbroker.client.inbox import Inbox, Taken
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.observers import Outcome
 from rocketbroker.client.pop import (
+    ANY_QUEUE,
     SLACK_SECONDS,
     Popped,
+    PopPlace,
     ack_request,
     pop_request,
     popped,
@@ -64,10 +67,16 @@ class PopConsumer:
     """
 
     def __init__(
-        self, instance: Instance, settings: ConsumerSettings, subscription: Subscription
+        self,
+        instance: Instance,
+        settings: ConsumerSettings,
+        subscription: Subscription,
+        inbox: Inbox | None = None,
     ) -> None:
         """
         @param instance: belongs to this consumer alone, which closes it.
+        @param inbox: of the member of which this is a part: then it is not started, but
+            told where to pop (L{assign}), and leaves no group.
         """
         runtime = instance.runtime
         self.namespace = instance.namespace
@@ -78,9 +87,9 @@ class PopConsumer:
         self._instance = instance
         self._subscription = subscription
         self._version = runtime.wall_ms()
-        self._inbox = Inbox(runtime)
+        self._inbox = inbox or Inbox(runtime)
         self._tasks = Tasks(runtime)
-        self._brokers: set[str] = set()
+        self._loops: dict[PopPlace, Tasks] = {}
         self._places: dict[MessageQueue, ProcessQueue] = {}
         self._popped_at: dict[str, float] = {}
         self._handles: dict[StoredMessage, Popped] = {}
@@ -105,24 +114,29 @@ class PopConsumer:
         instance.membership.add_consumer(self.settings.group, self.heartbeat_data)
         instance.start()
         await instance.membership.beat()
-        self._look_for_brokers()
+        await self._look_for_brokers()
         self._tasks.spawn(self._looking_for_brokers())
 
     async def stop_reading(self) -> None:
         """See L{rocketbroker.client.consumer.Consumer.stop_reading}."""
         self._inbox.close()
         await self._tasks.end()
+        await self.assign([])
 
     async def close(self) -> None:
         """Leave the group; what is not acknowledged is given out again in time."""
         if self._closing or self._inbox.foreign:
             return
+        await self.end()
+        await self._instance.membership.leave(consumer=self.settings.group)
+        await self._instance.close()
+
+    async def end(self) -> None:
+        """Pop no more, and acknowledge no more."""
         self._closing = True
         if self.handlings is not None:
             self.handlings.close()
         await self.stop_reading()
-        await self._instance.membership.leave(consumer=self.settings.group)
-        await self._instance.close()
 
     def offsets(self) -> Mapping[MessageQueue, int]:
         """None: no queue is its own."""
@@ -153,12 +167,23 @@ class PopConsumer:
             taken = await self._inbox.next(seconds)
             if taken is None:
                 return None
-            if not self._is_late(taken.message):
-                self.received += 1
-                if self.handlings is not None:
-                    self.handlings.begin(taken)
-                return ReceivedMessage(self, taken, self.namespace)
+            message = self.given_out(taken)
+            if message is not None:
+                return message
+
+    def given_out(self, taken: Taken) -> ReceivedMessage | None:
+        """A message as its reader has it; None if it has waited too long."""
+        if self._is_late(taken.message):
             self._settle(taken)
+            return None
+        self.received += 1
+        if self.handlings is not None:
+            self.handlings.begin(taken)
+        return ReceivedMessage(self, taken, self.namespace)
+
+    def has(self, message: StoredMessage) -> bool:
+        """Whether a message was popped here, and is not settled."""
+        return message in self._handles
 
     def _is_late(self, message: StoredMessage) -> bool:
         """Whether the broker has given it, or is about to give it, to another one."""
@@ -240,7 +265,7 @@ class PopConsumer:
     async def _looking_for_brokers(self) -> None:
         runtime = self._instance.runtime
         while True:
-            known = bool(self._brokers)
+            known = bool(self._loops)
             await runtime.sleep(self.settings.rebalance_seconds if known else 1.0)
             try:
                 view = self._instance.routes.view
@@ -250,9 +275,9 @@ class PopConsumer:
                 continue
             if not known:
                 await self._instance.membership.beat()
-            self._look_for_brokers()
+            await self._look_for_brokers()
 
-    def _look_for_brokers(self) -> None:
+    async def _look_for_brokers(self) -> None:
         view = self._instance.routes.known(self._subscription.topic)
         if view is None:
             return
@@ -261,10 +286,22 @@ class PopConsumer:
             for one in view.route.queue_datas
             if one.perm & READ and one.read_queue_nums
         }
-        for broker in readable & view.masters.keys():
-            if broker not in self._brokers:
-                self._brokers.add(broker)
-                self._tasks.spawn(self._popping(broker))
+        here = {PopPlace(name, ANY_QUEUE) for name in readable & view.masters.keys()}
+        await self.assign(here.union(self._loops))
+
+    async def assign(self, places: Collection[PopPlace]) -> bool:
+        """Pop there, and nowhere else; whether anything has changed.
+
+        What was popped elsewhere before may still be acknowledged.
+        """
+        lost = [place for place in self._loops if place not in places]
+        new = [place for place in places if place not in self._loops]
+        loops = [self._loops.pop(place) for place in lost]
+        await together(self._instance.runtime, [loop.end() for loop in loops])
+        for place in new:
+            loop = self._loops[place] = Tasks(self._instance.runtime)
+            loop.spawn(self._popping(place))
+        return bool(lost or new)
 
     def _is_full(self, broker: str) -> bool:
         held = [one for one in self._places.values() if one.queue.broker == broker]
@@ -272,15 +309,16 @@ class PopConsumer:
         unacknowledged = sum(len(one) for one in held)
         return waiting >= self.settings.prefetch or unacknowledged >= MAX_UNACKNOWLEDGED
 
-    async def _popping(self, broker: str) -> None:
+    async def _popping(self, place: PopPlace) -> None:
         """Ask a broker for messages, again and again."""
+        broker = place.broker
         runtime = self._instance.runtime
         failures = 0
         while True:
             while self._is_full(broker):
                 await self._room.wait()
             try:
-                await self._pop(broker)
+                await self._pop(place)
             except RocketbrokerError as problem:
                 self._instance.outages.failed(f"broker {broker}", problem)
                 await runtime.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
@@ -289,12 +327,13 @@ class PopConsumer:
                 failures = 0
                 self._instance.outages.worked(f"broker {broker}")
 
-    async def _pop(self, broker: str) -> None:
+    async def _pop(self, place: PopPlace) -> None:
+        broker = place.broker
         instance = self._instance
         address = instance.routes.master(self._subscription.topic, broker)
         self._popped_at[broker] = instance.runtime.monotonic()
         now = instance.runtime.wall_ms()
-        command = pop_request(broker, self._subscription, self.settings, now)
+        command = pop_request(*place, self._subscription, self.settings, now)
         seconds = self.settings.hold_seconds + SLACK_SECONDS
         answer = await instance.connections.invoke(address, command, seconds)
         unwanted: list[Popped] = []

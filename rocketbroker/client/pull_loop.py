@@ -189,10 +189,13 @@ class PullLoop:
         """
         wanted: list[StoredMessage] = []
         start = self._queue.pull_offset
+        origin = self._subscription.origin
         try:
             for message in messages(data):
                 if delta:
                     message.queue_offset += delta
+                if origin:
+                    message.topic = origin
                 if message.queue_offset >= start and self._subscription.wants(
                     message.tags
                 ):

@@ -37,6 +37,18 @@ class Rebalance:
 
     async def assigned(self, topic: str) -> list[MessageQueue] | None:
         """The queues of a topic that are ours; None if that cannot be known now."""
+        queues = await self.queues(topic)
+        if queues is None or self._settings.broadcast:
+            return queues
+        try:
+            members = await self._instance.requests.members(topic, self._settings.group)
+        except RocketbrokerError as problem:
+            _log.debug("The members of %s: %s", self._settings.group, problem)
+            return None
+        return self._share(topic, queues, sorted(members))
+
+    async def queues(self, topic: str) -> list[MessageQueue] | None:
+        """All queues of a topic; None if they cannot be known now."""
         instance = self._instance
         try:
             view = await instance.routes.view(topic)
@@ -48,15 +60,7 @@ class Rebalance:
             return None
         instance.outages.worked("the name server")
         self._unknown.discard(topic)
-        queues = sorted(view.read)
-        if self._settings.broadcast:
-            return queues
-        try:
-            members = await instance.requests.members(topic, self._settings.group)
-        except RocketbrokerError as problem:
-            _log.debug("The members of %s: %s", self._settings.group, problem)
-            return None
-        return self._share(topic, queues, sorted(members))
+        return sorted(view.read)
 
     def _share(
         self, topic: str, queues: list[MessageQueue], members: list[str]

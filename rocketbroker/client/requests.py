@@ -70,6 +70,33 @@ class BrokerRequests:
         body = Fields(fastjson.loads(answer.body), "a list of members")
         return body.strings("consumerIdList")
 
+    async def assigned(
+        self, topic: str, group: str, client_id: str, strategy: str
+    ) -> list[tuple[MessageQueue, str]] | None:
+        """What a broker assigns to a member, and how it gets it: C{PULL} or C{POP}.
+
+        @return: None if the broker cannot say it now.
+        @raise RequestCodeNotSupported: it is older than RocketMQ 5.
+        """
+        self._turn += 1
+        address = self._routes.any_broker(topic, self._turn)
+        question = {
+            "clientId": client_id,
+            "consumerGroup": group,
+            "messageModel": "CLUSTERING",
+            "strategyName": strategy,
+            "topic": topic,
+        }
+        answer = await self._connections.ask(
+            address,
+            Command(RequestCode.QUERY_ASSIGNMENT, {}, fastjson.dumps(question)),
+            MEMBERS_SECONDS,
+        )
+        body = Fields(fastjson.loads(answer.body), "assignments")
+        if body.value("messageQueueAssignments") is None:
+            return None
+        return body.beans("messageQueueAssignments", _assignment)
+
     async def committed_offset(self, queue: MessageQueue, group: str) -> int | None:
         """Where a group goes on, None if the broker has no offset of it.
 
@@ -245,3 +272,14 @@ class BrokerRequests:
             await self._routes.view(queue.topic, refresh=True)
         address = self._routes.master_of(queue)
         return await self._connections.ask(address, Command(code, ext), seconds)
+
+
+def _assignment(value: object) -> tuple[MessageQueue, str]:
+    """One queue, and how it is read.
+
+    @raise RemoteProtocolError: it is none.
+    """
+    fields = Fields(value, "an assignment")
+    queue = QueueBody.from_json(fields.value("messageQueue"))
+    found = MessageQueue(queue.topic, queue.broker_name, queue.queue_id)
+    return found, fields.text("mode") or "PULL"

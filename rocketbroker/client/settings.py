@@ -26,6 +26,9 @@ NAME_SERVERS_VARIABLE: Final = "ROCKETMQ_NAMESRV"
 #: Where a name server is if nobody says anything.
 DEFAULT_NAME_SERVER: Final = "127.0.0.1:9876"
 
+#: The strategies that brokers know.
+BROKERS_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
+
 #: Names of L{compression}'s kinds.
 COMPRESSIONS: Final = {
     "zlib": compression.ZLIB,
@@ -207,6 +210,9 @@ class ConsumerSettings:
     @ivar strategy: how the members share the queues, the same for all of them: a name,
         a strategy, or any function of queues, members and member;
         L{rocketbroker.routing.allocation}.
+    @ivar assignment: who says which queues are a member's: C{"client"}: the members, by
+        the strategy; C{"broker"}: brokers, by C{"AVG"} or C{"AVG_BY_CIRCLE"}, which
+        also say whether the group pulls or pops (clientRebalance).
     @ivar prefetch: how many messages of a queue wait for the user at most.
     @ivar prefetch_bytes: how many bytes of messages of a queue wait for the user at
         most.
@@ -233,6 +239,7 @@ class ConsumerSettings:
     invisible_seconds: float = attrs.field(default=60.0, validator=_positive)
     start: str | float = attrs.field(default="latest", converter=_seconds_since_1970)
     strategy: str | Strategy = "AVG"
+    assignment: str = "client"
     prefetch: int = attrs.field(default=32, validator=_positive)
     prefetch_bytes: int = attrs.field(default=4 << 20, validator=_positive)
     max_unacknowledged: int = attrs.field(default=1000, validator=_positive)
@@ -268,6 +275,22 @@ class ConsumerSettings:
         if self.mode != "classic" and (self.ordered or self.broadcast):
             raise ConfigurationError(
                 "only a consumer of mode 'classic' can be ordered or broadcast"
+            )
+        if self.assignment not in ("client", "broker"):
+            raise ConfigurationError(
+                f"queues are assigned by 'client' or 'broker', not {self.assignment!r}"
+            )
+        if self.assignment == "broker" and (
+            self.mode != "classic" or self.ordered or self.broadcast
+        ):
+            raise ConfigurationError(
+                "brokers assign no queues to consumers that are ordered, broadcast, "
+                "poll, or pop by themselves; leave out assignment='broker'"
+            )
+        if self.assignment == "broker" and self.strategy not in BROKERS_STRATEGIES:
+            raise ConfigurationError(
+                f"brokers know the strategies {', '.join(BROKERS_STRATEGIES)}; "
+                f"{self.strategy!r} goes with assignment='client'"
             )
         if self.ordered and self.broadcast:
             raise ConfigurationError(

@@ -30,12 +30,15 @@ class Subscription:
     @ivar expression: C{*}, tags with C{||} between, or SQL92.
     @ivar kind: C{TAG} or C{SQL92}.
     @ivar tags: those that are wanted; empty for all, and for SQL92.
+    @ivar origin: the topic to which its messages were sent, if that is another one and
+        the messages do not say it.
     """
 
     topic: str
     expression: str = tag_filter.ALL
     kind: str = tag_filter.TAG
     tags: frozenset[str] = frozenset()
+    origin: str = ""
 
     def wants(self, tag: str | None) -> bool:
         """Whether the message is one that was asked for.

@@ -18,6 +18,7 @@ from rocketbroker.errors import ConnectionLost
 from rocketbroker.records import batches, hosts, names, properties, record
 from rocketbroker.records.recall_handle import RecallHandle
 from rocketbroker.records.receipt_handle import ReceiptHandle
+from rocketbroker.routing.allocation import allocate
 from rocketbroker.testing.runtime import MemoryRuntime, PuppetLink
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire import fastjson
@@ -27,6 +28,7 @@ from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
+from rocketbroker.wire.fields import Fields
 
 HOST: Final = hosts.encode("10.0.0.9", 10911)
 
@@ -137,6 +139,8 @@ class PuppetBroker:
             return self._unregister(link, ext)
         if code == RequestCode.GET_CONSUMER_LIST_BY_GROUP:
             return self._members(ext["consumerGroup"])
+        if code == RequestCode.QUERY_ASSIGNMENT:
+            return self._assign(command)
         if code == RequestCode.CONSUMER_SEND_MSG_BACK:
             return self._send_back(ext)
         if code == RequestCode.END_TRANSACTION:
@@ -476,6 +480,29 @@ class PuppetBroker:
             return answer(1, remark=f"no consumer for this group, {group}")
         return answer(body=fastjson.dumps({"consumerIdList": found}))
 
+    def _assign(self, command: Command) -> Command:
+        modes = self._cluster.modes
+        if modes is None:
+            return answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark="400")
+        body = Fields(fastjson.loads(command.body), "a question")
+        topic, me = body.text("topic") or "", body.text("clientId") or ""
+        members = sorted(self.members(body.text("consumerGroup") or ""))
+        queues = [
+            MessageQueue(topic, name, number)
+            for name, count in sorted(self._cluster.topics[topic].items())
+            for number in range(count)
+        ]
+        mode = modes.get(topic, "PULL")
+        found = allocate(body.text("strategyName") or "", queues, members, me)
+        if mode == "POP":
+            names_of_all = sorted({queue.broker_name for queue in queues})
+            found = [MessageQueue(topic, name, -1) for name in names_of_all]
+        if found is None:
+            return answer(body=b"{}")
+        assignments = [{"messageQueue": one, "mode": mode} for one in found]
+        table = {"messageQueueAssignments": assignments}
+        return answer(body=fastjson.dumps(table))
+
     def _lock(self, command: Command) -> Command:
         body = LockBatchBody.from_json(fastjson.loads(command.body))
         now = self._runtime.monotonic()
@@ -528,6 +555,7 @@ class PuppetCluster:
     @ivar names: where the name server is.
     @ivar brokers: by name; C{b1} is at C{b1:10911}.
     @ivar topics: how many queues a topic has on each of its brokers.
+    @ivar modes: how brokers assign a topic, C{PULL} or C{POP}; None: they assign none.
     @ivar leaders: of static topics: which broker has each logical queue, None for none.
     """
 
@@ -537,6 +565,7 @@ class PuppetCluster:
         self.runtime = runtime
         self.names = names
         self.topics: dict[str, dict[str, int]] = {}
+        self.modes: dict[str, str] | None = {}
         self.leaders: dict[str, list[str | None]] = {}
         self._position = 0
         self.brokers = {name: PuppetBroker(self, name) for name in brokers or ("b1",)}
