@@ -73,7 +73,7 @@ READY: Final = re.compile(r"^ready: |\"event\": ?\"ready\"|boot success", re.MUL
 
 #: Steps that run until they are stopped.
 ENDLESS: Final = re.compile(
-    r"rocketbroker top\b|--watch|--follow|export follow|tail -f"
+    r"rocketbroker top\b|--watch|--follow|export follow|tail -f|uvicorn --|manage\.py "
 )
 
 #: Steps that ask whether they should.

@@ -37,6 +37,7 @@ AWAY: Final = (
 )
 ENGINE: Final = "needs an engine for containers and their images"
 PART: Final = "a part of a program: tests.integration.test_clients runs its like"
+CELERY: Final = "needs Celery, and what it keeps its tasks in"
 MACHINE: Final = "needs a second machine"
 
 #: What is not run in any form.
@@ -55,6 +56,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/clients.rst", "reply = await mq.request(", PART),
     Reason("docs/clients.rst", "mq = connect()", PART),
     Reason("docs/clients.rst", 'mq = connect(group="payments")', PART),
+    Reason("docs/web.rst", "from ", CELERY),
     Reason("docs/container.rst", "docker ", ENGINE),
     Reason("docs/container.rst", "podman ", ENGINE),
     Reason("docs/container.rst", "buildah ", ENGINE),
@@ -74,6 +76,7 @@ REASONS: Final[tuple[Reason, ...]] = (
 QUICKSTART: Final = "tests.integration.test_quickstart runs it small"
 COMPILED: Final = "compiles for two minutes"
 PAGES: Final = "tests.integration.test_pages runs it"
+EXAMPLES: Final = "tests.integration.test_examples runs it"
 TESTED: Final = "the environment of the tests has it"
 AGAIN: Final = "as the installation of README.rst, which is run"
 
@@ -89,6 +92,8 @@ ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "/opt/rocketbroker-0.2/bin/pip install .", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker/bin/", AGAIN),
     Reason("docs/operations.rst", "ln -s /opt/", "/usr is this machine's there"),
+    Reason("docs/upgrading.rst", "", EXAMPLES),
+    Reason("docs/web.rst", "", EXAMPLES),
     Reason("docs/container.rst", "pip wheel ", AGAIN),
     Reason("docs/export.rst", "", PAGES),
     Reason("docs/spark.rst", "", PAGES),

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from scripts import walk_pages
 from scripts.lab.servers import ROOT, environment, free_base
+from tests.missing import needs
 
 #: How long a program may take; nothing is asserted about it.
 SECONDS = 180.0
+
+#: What a program of a page prints: a comment behind C{print}.
+PRINTED = re.compile(r"print\(.*\)  # (.+)$", re.MULTILINE)
+
+
+def programs(page: str) -> list[str]:
+    """The programs of a page."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    return [
+        "\n".join(block.lines) + "\n"
+        for block in walk_pages.blocks(text)
+        if walk_pages.kind_of(block) == "python"
+    ]
 
 
 class ExampleTests(SynchronousTestCase):
@@ -25,6 +47,7 @@ class ExampleTests(SynchronousTestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="rocketbroker-"))
         base = free_base()
         self.metrics_port = base + 5
+        self.http_port = base + 15
         self.names = f"127.0.0.1:{base}"
         self.log = self.folder / "log"
         with open(self.log, "wb") as log:
@@ -73,6 +96,111 @@ class ExampleTests(SynchronousTestCase):
             done.stdout,
             "billed 20 orders, 20 different ones\nbilling has 0 messages left\n",
         )
+
+    def variables(self) -> dict[str, str]:
+        """Those of a user with an empty home directory, and this broker."""
+        home = {"HOME": str(self.folder), "ROCKETMQ_NAMESRV": self.names}
+        return {**environment(), **home}
+
+    @contextmanager
+    def service(self, *words: str) -> Iterator[Path]:
+        """A program of docs/examples, until SIGTERM; where it writes what it says.
+
+        It ends in order, and nothing goes wrong.
+        """
+        log = self.folder / f"{words[-1]}.log"
+        with open(log, "wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-u", *words],
+                stdout=file,
+                stderr=file,
+                env=self.variables(),
+                cwd=ROOT / "docs" / "examples",
+            )
+        try:
+            yield log
+        finally:
+            process.terminate()
+            code = process.wait(SECONDS)
+        # uvicorn ends by the signal itself when it has finished.
+        self.assertIn(code, (0, -signal.SIGTERM), log.read_text())
+        self.assertNotIn("Traceback", log.read_text())
+
+    def ask(
+        self, path: str, body: bytes | None = None, kind: str = "text/plain"
+    ) -> str:
+        """What a web application answers, once it does so without an error."""
+        url = f"http://127.0.0.1:{self.http_port}{path}"
+        request = urllib.request.Request(url, body, {"Content-Type": kind})
+        end = time.monotonic() + SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(request) as answer:
+                    text: bytes = answer.read()
+                    return text.decode()
+            except urllib.error.URLError as problem:
+                self.assertLess(time.monotonic(), end, problem)
+                time.sleep(0.02)
+
+    @needs("fastapi")
+    @needs("uvicorn")
+    def test_fastapi(self) -> None:
+        """A request sends, the listener in the server works, and SIGTERM ends both."""
+        port = str(self.http_port)
+        with self.service("-m", "uvicorn", "--port", port, "fastapi_orders:app"):
+            order = b'{"number": "17", "goods": "table"}'
+            self.assertIn('"message":', self.ask("/orders", order, "application/json"))
+            self.assertEqual(self.ask("/orders/17/bill"), '"one table"')
+
+    @needs("django")
+    def test_django(self) -> None:
+        """A view sends when the transaction is committed; a command does the work."""
+        manage = "django_shop/manage.py"
+        port = str(self.http_port)
+        with (
+            self.service(manage, "runserver", "--noreload", port),
+            self.service(manage, "bill_orders") as log,
+        ):
+            self.assertEqual(self.ask("/orders/17", b"table"), '{"number": "17"}')
+            end = time.monotonic() + SECONDS
+            while "order 17: one table\n" not in log.read_text():
+                self.assertLess(time.monotonic(), end, log.read_text())
+                time.sleep(0.02)
+
+    def run_program(self, text: str) -> None:
+        """Run a program of a page; one that prints no end is stopped by SIGTERM.
+
+        It prints what its comments say, in their order.
+        """
+        program = self.folder / "program.py"
+        program.write_text(text.replace("127.0.0.1:9876", self.names))
+        wanted = PRINTED.findall(text)
+        is_service = "mq.run()" in text and "mq.stop()" not in text
+        process = subprocess.Popen(
+            [sys.executable, "-u", str(program)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.variables(),
+            cwd=self.folder,
+        )
+        limit = threading.Timer(SECONDS, process.kill)
+        limit.start()
+        assert process.stdout is not None
+        with process, process.stdout as output:
+            lines: list[str] = []
+            for line in output:
+                lines.append(line.rstrip("\n"))
+                if is_service and lines[-1] == wanted[-1]:
+                    process.terminate()
+        limit.cancel()
+        self.assertEqual(process.returncode, 0, (text, lines))
+        self.assertEqual([line for line in lines if line in wanted], wanted, text)
+
+    def test_pagesOfTheClient(self) -> None:
+        """Each program of C{docs/upgrading.rst} prints what its comments say."""
+        for text in programs("upgrading.rst"):
+            self.run_program(text)
 
     def health_check(self, port: int) -> subprocess.Popen[str]:
         """The health check of containers, at work."""
