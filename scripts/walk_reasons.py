@@ -38,6 +38,7 @@ AWAY: Final = (
 ENGINE: Final = "needs an engine for containers and their images"
 PART: Final = "a part of a program: tests.integration.test_clients runs its like"
 CELERY: Final = "needs Celery, and what it keeps its tasks in"
+ENDLESS: Final = "runs until it is stopped: tests.integration.test_examples stops it"
 MACHINE: Final = "needs a second machine"
 
 #: What is not run in any form.
@@ -53,9 +54,12 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
     Reason("docs/command-line.rst", "rocketbroker: since ", "what a command says"),
     Reason("docs/command-line.rst", "rocketbroker group show billing\n", AWAY),
+    Reason(
+        "docs/clients.rst",
+        "import asyncio\n\nfrom rocketbroker.aio import ReceivedMessage, connect\n",
+        ENDLESS,
+    ),
     Reason("docs/clients.rst", "reply = await mq.request(", PART),
-    Reason("docs/clients.rst", "mq = connect()", PART),
-    Reason("docs/clients.rst", 'mq = connect(group="payments")', PART),
     Reason("docs/web.rst", "from ", CELERY),
     Reason("docs/container.rst", "docker ", ENGINE),
     Reason("docs/container.rst", "podman ", ENGINE),
@@ -92,6 +96,7 @@ ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "/opt/rocketbroker-0.2/bin/pip install .", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker/bin/", AGAIN),
     Reason("docs/operations.rst", "ln -s /opt/", "/usr is this machine's there"),
+    Reason("docs/clients.rst", "", EXAMPLES),
     Reason("docs/upgrading.rst", "", EXAMPLES),
     Reason("docs/web.rst", "", EXAMPLES),
     Reason("docs/container.rst", "pip wheel ", AGAIN),

@@ -198,8 +198,9 @@ class ExampleTests(SynchronousTestCase):
         self.assertEqual([line for line in lines if line in wanted], wanted, text)
 
     def test_pagesOfTheClient(self) -> None:
-        """Each program of C{docs/upgrading.rst} prints what its comments say."""
-        for text in programs("upgrading.rst"):
+        """Each program of C{docs/clients.rst} prints what stands behind its prints; so
+        do those of the page for who comes from an older release."""
+        for text in [*programs("clients.rst"), *programs("upgrading.rst")]:
             self.run_program(text)
 
     def health_check(self, port: int) -> subprocess.Popen[str]:
