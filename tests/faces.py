@@ -41,6 +41,13 @@ NO_CONSUMERS: list[tuple[Any, Any, dict[str, Any]]] = [
     ("T", "G", {"prefetch": "5"}),
 ]
 
+#: What a program that sends and receives needs none of.
+OTHERS = (
+    *("rocketbroker.app", "rocketbroker.blocking", "rocketbroker.broker"),
+    *("rocketbroker.cli", "rocketbroker.nameserver", "rocketbroker.remoting"),
+    *("rocketbroker.store", "click", "prometheus_client", "rich", "yaml"),
+)
+
 
 def loaded(program: str, *names: str) -> str:
     """Which of these packages a fresh process has when it has run a program."""

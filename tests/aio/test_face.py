@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import rocketbroker.aio
 from rocketbroker.aio import connect
 from rocketbroker.errors import ConfigurationError
-from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, OTHERS, loaded, missing
 
 #: Loads all that a program with a producer and a consumer loads.
 PROGRAM = """
@@ -26,6 +26,10 @@ class FaceTests(SynchronousTestCase):
         """No Twisted is loaded, which might set up a reactor that nobody wants."""
         self.assertEqual(loaded(PROGRAM, "twisted"), "")
         self.assertEqual(loaded(PROGRAM, "asyncio"), "asyncio")
+
+    def test_neitherServersNorCommandLine(self) -> None:
+        """An import takes no longer than the client itself."""
+        self.assertEqual(loaded(PROGRAM, *OTHERS), "")
 
     def test_namesAreThere(self) -> None:
         """All that the package names can be imported from it, and nothing else."""

@@ -10,7 +10,7 @@ import rocketbroker.deferred
 from rocketbroker.deferred import connect
 from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
 from rocketbroker.testing.network import MemoryNetwork
-from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, OTHERS, loaded, missing
 
 #: Loads all that a program with a producer and a consumer loads.
 PROGRAM = """
@@ -38,6 +38,10 @@ class FaceTests(SynchronousTestCase):
         self.assertEqual(loaded(PROGRAM, ours, "twisted.internet.reactor"), "")
         twisteds = loaded("import twisted.internet.defer", "asyncio.runners")
         self.assertEqual(loaded(PROGRAM, "asyncio.runners"), twisteds)
+
+    def test_neitherServersNorCommandLine(self) -> None:
+        """An import takes no longer than the client itself."""
+        self.assertEqual(loaded(PROGRAM, *OTHERS), "")
 
     def test_namesAreThere(self) -> None:
         """All that the package names can be imported from it, and nothing else."""

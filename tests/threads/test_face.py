@@ -13,7 +13,7 @@ import rocketbroker.threads
 from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
 from rocketbroker.threads import connect
 from rocketbroker.threads.loop_thread import LoopThread
-from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, loaded, missing
+from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, OTHERS, loaded, missing
 
 #: Loads all that a program with a producer and a consumer loads.
 PROGRAM = """
@@ -29,6 +29,10 @@ class FaceTests(SynchronousTestCase):
     def test_noTwisted(self) -> None:
         """It runs on asyncio."""
         self.assertEqual(loaded(PROGRAM, "twisted"), "")
+
+    def test_neitherServersNorCommandLine(self) -> None:
+        """An import takes no longer than the client itself."""
+        self.assertEqual(loaded(PROGRAM, *OTHERS), "")
 
     def test_namesAreThere(self) -> None:
         """All that the package names can be imported from it, and nothing else."""
