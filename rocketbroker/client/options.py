@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class ClientOptions(TypedDict, total=False):
-    """Options of C{connect}: those of a client and of its producer."""
+    """Options of C{connect}: those of a client and of its producer, and:
+
+    @ivar metrics: a registry of prometheus-client, which gets metrics of the client.
+    """
 
     seconds: float
     patience: float

@@ -201,7 +201,8 @@ class ServedRequests:
         begin = runtime.monotonic()
         result: dict[str, object] = {"autoCommit": True, "order": settings.ordered}
         try:
-            outcome = listener(ReceivedMessage(settlement, taken))
+            namespace = self._member.namespace
+            outcome = listener(ReceivedMessage(settlement, taken, namespace))
             if inspect.isawaitable(outcome):
                 await outcome
         except runtime.cancelled:

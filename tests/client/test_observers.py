@@ -18,7 +18,7 @@ from rocketbroker.client.observers import (
 )
 from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.received import ReceivedMessage
-from rocketbroker.client.session import Listener
+from rocketbroker.client.served import Listener
 from rocketbroker.client.settings import ClientSettings, ConsumerSettings
 from rocketbroker.client.subscription import subscription
 from rocketbroker.errors import (

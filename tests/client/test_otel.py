@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.client.otel import Spans
 from rocketbroker.client.received import ReceivedMessage
-from rocketbroker.client.session import Listener
+from rocketbroker.client.served import Listener
 from rocketbroker.errors import NoPermission
 from rocketbroker.records.outgoing import Message
 from rocketbroker.testing.puppet_cluster import refuse
