@@ -60,6 +60,8 @@ REASONS: Final[tuple[Reason, ...]] = (
         ENDLESS,
     ),
     Reason("docs/clients.rst", "reply = await mq.request(", PART),
+    Reason("docs/clients.rst", "from rocketbroker.client.otel import Spans", PART),
+    Reason("docs/clients.rst", "class Slow(Observer):", PART),
     Reason("docs/web.rst", "from ", CELERY),
     Reason("docs/container.rst", "docker ", ENGINE),
     Reason("docs/container.rst", "podman ", ENGINE),

@@ -142,7 +142,7 @@ class ClientSettings:
     @ivar unit_mode: brokers mark topics and groups of which this is said.
     @ivar heartbeat_v2: heartbeats that leave out what the broker has kept
         (useHeartbeatV2); brokers of RocketMQ 5.
-    @ivar observers: see L{rocketbroker.client.observers}.
+    @ivar observers: what is told of sends and of what becomes of messages.
     @ivar trace: whether message traces are sent; or their topic, if not RocketMQ's.
     """
 
