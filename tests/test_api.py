@@ -58,7 +58,7 @@ class ImportTests(SynchronousTestCase):
     def test_namesThatPackagesHandOnAreListed(self) -> None:
         """What these packages hand on stands in the page."""
         found = documented()
-        for package in ("blocking", "arrow", "threads", "aio", "deferred"):
+        for package in ("blocking", "arrow", "threads", "aio", "deferred", "testing"):
             module = f"rocketbroker.{package}"
             handed_on = sorted(import_module(module).__all__)
             self.assertEqual(sorted(found[module]), handed_on)

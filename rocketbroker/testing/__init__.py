@@ -1,8 +1,20 @@
 # -*- test-case-name: tests.testing -*-
-"""Doubles that users and our own tests share.
+"""A broker for the tests of users, and doubles that our own tests share.
+
+A test of a program that sends or receives has a broker of its own::
+
+    from rocketbroker.testing import Broker
+
+    with Broker() as broker:
+        orders = broker.topic("Orders")
+        program(broker.name_server, orders)
+        assert [message.text for message in broker.messages(orders)] == ["paid"]
+
+pytest has it as the fixture C{rocketmq}. C{docs/testing.rst} has more.
 
 The modules:
 
+  - L{brokers}: that broker, and the fixture.
   - L{network}: servers and clients without ports and time; L{connections}: a connection
     that keeps what is sent; L{scripted}: servers for the blocking client.
   - L{runtime}: clock and network of clients; L{puppet_cluster}: name server and brokers
@@ -17,3 +29,17 @@ The modules:
   - L{replicas}: slaves that have as much of the log as a test says; L{master_link}:
     what a slave gets it by.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocketbroker.testing.brokers.broker import AsyncBroker, Broker
+
+__all__ = ["Broker", "AsyncBroker"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("rocketbroker.testing.brokers.broker"), name)

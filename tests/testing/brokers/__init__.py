@@ -1,0 +1,1 @@
+"""Tests of the broker for users' tests, without one."""
