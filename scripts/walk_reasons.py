@@ -40,6 +40,7 @@ PART: Final = "a part of a program: tests.integration.test_clients runs its like
 CELERY: Final = "needs Celery, and what it keeps its tasks in"
 ENDLESS: Final = "runs until it is stopped: tests.integration.test_examples stops it"
 EXAMPLES: Final = "tests.integration.test_testing runs its programs"
+TRAVEL: Final = "a part of a program: tests.integration.test_time_travel does the same"
 MACHINE: Final = "needs a second machine"
 
 #: What is not run in any form.
@@ -64,6 +65,8 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/clients.rst", "from rocketbroker.client.otel import Spans", PART),
     Reason("docs/clients.rst", "class Slow(Observer):", PART),
     Reason("docs/web.rst", "from ", CELERY),
+    Reason("docs/testing-faults.rst", "from rocketbroker", TRAVEL),
+    Reason("docs/testing-faults.rst", '{"action"', TRAVEL),
     Reason("docs/container.rst", "docker ", ENGINE),
     Reason("docs/container.rst", "podman ", ENGINE),
     Reason("docs/container.rst", "buildah ", ENGINE),

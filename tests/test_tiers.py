@@ -152,7 +152,7 @@ TABLE: dict[str, set[str]] = {
     | {"broker", "nameserver", "controller", "client", "workers", "metrics"},
     "cli": BELOW_BROKER
     | {"broker", "blocking", "storetools", "sources", "arrow", "export", "app"}
-    | {"client", "threads"},
+    | {"client", "threads", "testing"},
 }
 
 #: Edges that go up, and circles, which are still to be cut.

@@ -51,6 +51,7 @@ from rocketbroker.config.running import running_only
 from rocketbroker.config.workers import check_workers, worker_count
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
+from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles, bound_of
 from rocketbroker.files.processes import ProcessTable
 from rocketbroker.records.ids import UniqueKeys
@@ -60,6 +61,7 @@ from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hub import Hub, hub_of
 from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.replication.interfaces import Membership
 from rocketbroker.replication.master import ReplicaServer
@@ -70,7 +72,8 @@ from rocketbroker.store.reader.takeover import not_taken_over
 from rocketbroker.store.recovery.outcome import RecoveryOutcome
 
 if TYPE_CHECKING:
-    # Most brokers have no workers: these are imported where the settings ask for some.
+    # Most brokers have none of these: they are imported where somebody asks for them.
+    from rocketbroker.app.testing.mode import TestingMode
     from rocketbroker.store.sharing.sharing import Sharing
     from rocketbroker.workers.approvals import Approvals
     from rocketbroker.workers.workers import Workers
@@ -310,7 +313,11 @@ class BrokerService(LoggedService):
     _log = Logger()
 
     def __init__(
-        self, reactor: Any, settings: BrokerSettings, flags: StartFlags = NO_FLAGS
+        self,
+        reactor: Any,
+        settings: BrokerSettings,
+        flags: StartFlags = NO_FLAGS,
+        testing: TestingMode | None = None,
     ) -> None:
         """
         Open the store and listen.
@@ -318,6 +325,8 @@ class BrokerService(LoggedService):
         @param reactor: the reactor, not running yet.
         @param flags: the topics that are to be there, and whether the port of metrics
             is any free one.
+        @param testing: gives the broker its time, and stands before its responders;
+            C{None}: nobody does.
         @raise ConfigurationError: a port or a plug-in cannot be had; one sentence.
         @raise StoreError: the store cannot be opened; one sentence.
         """
@@ -326,40 +335,22 @@ class BrokerService(LoggedService):
         self.port = settings.server.listen_port
         self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
+        self._testing = testing
+        self._wall_ms = wall_ms if testing is None else testing.time.wall_ms
         options = settings.broker
         hub = hub_of(reactor, settings.server)
         self.client = RemotingClient(reactor, settings.client)
-        self._files = files = Disk()
+        self._files = Disk() if testing is None else testing.files(Disk())
         self._store_host = host_bytes(options.broker_ip1, settings.advertised_port)
-        self.store = store = self._make_store(files)
-        context = BrokerContext(
-            settings=settings,
-            port=self.port,
-            clock=reactor,
-            wall_ms=wall_ms,
-            files=files,
-            store=wrapped(store, settings),
-            in_thread=self._in_thread,
-            client=self.client,
-            lookup=AddressLookup(),
-            turns=hub,
-            unique_keys=UniqueKeys(
-                packed_address(options.broker_ip1),
-                os.getpid(),
-                int.from_bytes(os.urandom(4), "big"),
-                wall_ms,
-            ),
-            followers=followers_of(settings, reactor),
-            replica_server=self._replica_server,
-            master_link=self._master_link,
-        )
+        self.store = store = self._make_store(self._files)
+        context = self._make_context(hub)
         self.broker = Broker(context)
         self.approvals = self._make_approvals(context, hub)
         self.workers = workers_of(reactor, hub, settings, self.approvals, store.sharing)
         hand_over = None if self.workers is None else self.workers.hand_over
         self.main, self.vip = (
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
-            for table in (self.broker.main, self.broker.vip)
+            for table in self._tables()
         )
         self.broker.running.watch(self._configure_ports)
         if self.approvals is not None:
@@ -370,7 +361,14 @@ class BrokerService(LoggedService):
             reactor,
             options,
             METRICS_PORT in settings.given,
-            broker_site(self.broker, ports, wall_ms, context.in_thread, self.workers),
+            broker_site(
+                self.broker,
+                ports,
+                self._wall_ms,
+                context.in_thread,
+                self.workers,
+                self._standing,
+            ),
             flags.is_any_metrics_port,
         )
         self.broker.open()
@@ -385,16 +383,52 @@ class BrokerService(LoggedService):
             store.close()
             raise
 
+    def _make_context(self, hub: Hub | Turns) -> BrokerContext:
+        settings, testing = self.settings, self._testing
+        return BrokerContext(
+            settings=settings,
+            port=self.port,
+            clock=self._reactor if testing is None else testing.time,
+            wall_ms=self._wall_ms,
+            files=self._files,
+            store=wrapped(self.store, settings),
+            in_thread=self._in_thread,
+            client=self.client,
+            lookup=AddressLookup(),
+            turns=hub,
+            unique_keys=UniqueKeys(
+                packed_address(settings.broker.broker_ip1),
+                os.getpid(),
+                int.from_bytes(os.urandom(4), "big"),
+                self._wall_ms,
+            ),
+            followers=followers_of(settings, self._reactor),
+            replica_server=self._replica_server,
+            master_link=self._master_link,
+        )
+
+    def _tables(self) -> tuple[ResponderTable, ResponderTable]:
+        """The responders of both ports."""
+        main, vip, testing = self.broker.main, self.broker.vip, self._testing
+        if testing is None:
+            return main, vip
+        testing.serve(self.broker)
+        return testing.front(main), testing.front(vip)
+
+    def _standing(self) -> list[str]:
+        own = [] if self._testing is None else self._testing.standing()
+        return [*own, *self.broker.standing()]
+
     def _configure_ports(self, settings: BrokerSettings) -> None:
         for server in (self.main, self.vip):
             server.configure(settings.server)
 
-    def _make_store(self, files: Disk) -> Store:
+    def _make_store(self, files: IFiles) -> Store:
         settings = self.settings
         return Store(
             files,
             settings.store,
-            wall_ms,
+            self._wall_ms,
             self._store_host,
             is_shared=worker_count(settings.broker.workers) > 0,
             open_files=OpenFiles(files, bound_of(descriptor_limit())),
@@ -419,11 +453,11 @@ class BrokerService(LoggedService):
     ) -> ReplicaServer:
         options, host = self.settings.store, self.settings.server.bind_address
         return ReplicaServer(
-            self._reactor, store, options, in_thread, wall_ms, membership, host
+            self._reactor, store, options, in_thread, self._wall_ms, membership, host
         )
 
     def _master_link(self, store: IStore, in_thread: InThread) -> MasterLink:
-        return MasterLink(self._reactor, store, self.settings.store, wall_ms)
+        return MasterLink(self._reactor, store, self.settings.store, self._wall_ms)
 
     def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
         """Run C{function} in the reactor's thread pool."""

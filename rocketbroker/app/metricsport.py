@@ -160,8 +160,12 @@ def broker_site(
     wall_ms: Callable[[], int],
     in_thread: InThread,
     workers: Workers | None,
+    standing: Callable[[], list[str]],
 ) -> Callable[[], Any]:
-    """Return the function that makes the site of a broker."""
+    """Return the function that makes the site of a broker.
+
+    @param standing: sentences about what is as it should be, for C{/healthz}.
+    """
 
     def make() -> Any:
         from rocketbroker.metrics.broker_families import BrokerFamilies
@@ -173,7 +177,7 @@ def broker_site(
             families.collect,
             in_thread,
             broker.unhealthy,
-            lambda: [*broker.standing(), *broker.problems()],
+            lambda: [*standing(), *broker.problems()],
             broker.not_ready,
             {b"problems": ProblemsResource(broker.diagnostics.diagnosis.to_json)},
         )

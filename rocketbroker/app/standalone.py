@@ -32,7 +32,7 @@ from rocketbroker.app.broker import BrokerService, advertised
 from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import kept_changes, refuse
-from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.app.reactor import server_reactor
 from rocketbroker.app.startflags import (
     LOOPBACK,
@@ -109,6 +109,8 @@ class Flags:
     @ivar replicas: how many copies there are, the broker's own included.
     @ivar is_joining: whether the broker joins the name servers of namesrvAddr, and
         there is none here.
+    @ivar is_testing: whether anybody on this machine may move the broker's time, and
+        let it fail.
     @ivar start: those that all servers have.
     """
 
@@ -120,6 +122,7 @@ class Flags:
     advertise: str | None = None
     replicas: int = 1
     is_joining: bool = False
+    is_testing: bool = False
     start: StartFlags = NO_FLAGS
 
 
@@ -131,13 +134,18 @@ def merged(given: Mapping[str, str], flags: Flags) -> dict[str, str]:
     settings = flags.start.over(given)
     if flags.is_temporary:
         settings.pop("storePathCommitLog", None)
-        settings = {**small_sizes(settings), **settings}
+        if not flags.is_testing:
+            settings = {**small_sizes(settings), **settings}
     if flags.directory is not None:
         settings["storePathRootDir"] = resolved(flags.directory)
     if flags.port is not None:
         settings["listenPort"] = str(flags.port)
     if flags.advertise is not None:
         settings.update(advertised(flags.advertise))
+    if flags.is_testing:
+        from rocketbroker.app.testing.loopback import testing_settings
+
+        settings = testing_settings(settings)
     return settings
 
 
@@ -167,6 +175,7 @@ class Standalone:
         )
         settings = merged(given, flags)
         self._flags = flags.start
+        self._is_testing = flags.is_testing
         if path is None:
             root = resolved(settings.get("storePathRootDir", "")) or store_root()
             settings = {**kept_changes(changes_path(root), CLASSES), **settings}
@@ -178,7 +187,10 @@ class Standalone:
         self.namesrv = None
         if not flags.is_joining:
             root = checked.store.store_path_root_dir
-            self.namesrv = self._name_server(reactor, given, flags, root, path)
+            ours = given
+            if flags.is_testing:
+                ours = {**given, "bindAddress": settings["bindAddress"]}
+            self.namesrv = self._name_server(reactor, ours, flags, root, path)
         elif not checked.name_servers:
             raise ConfigurationError(NOBODY_TO_JOIN)
         try:
@@ -247,10 +259,16 @@ class Standalone:
         built = BrokerSettings.from_properties(settings, path, own)
         if self._follows:
             built = attrs.evolve(built, address_reason=FOLLOWING)
+        testing = None
+        if self._is_testing:
+            from rocketbroker.app.testing.mode import TestingMode
+
+            testing = TestingMode(reactor, wall_ms)
         return BrokerService(
             reactor,
             attrs.evolve(built, unknown=unknown(built.unknown, (NamesrvOptions,))),
             self._flags,
+            testing,
         )
 
     def _slave(self, settings: Mapping[str, str], number: int) -> SlaveProcess:
@@ -302,11 +320,19 @@ class Standalone:
         if self._flags.output == "json":
             store = self.broker.settings.store.store_path_root_dir
             metrics = self.broker.metrics.address
-            return ready_json(names, [broker, *slaves], metrics, store, os.getpid())
-        return f"ready: name server {names}, broker {broker.address}" + "".join(
+            return ready_json(
+                names,
+                [broker, *slaves],
+                metrics,
+                store,
+                os.getpid(),
+                self._is_testing,
+            )
+        line = f"ready: name server {names}, broker {broker.address}" + "".join(
             f", {slave.shown(told.address)}"
             for slave, told in zip(self.slaves, slaves, strict=True)
         )
+        return f"{line} (testing)" if self._is_testing else line
 
     def _reached(self, broker: ReadyBroker) -> ReadyBroker:
         """A broker of the ready line, as this machine is told of it."""

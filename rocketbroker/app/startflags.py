@@ -171,6 +171,7 @@ def ready_json(
     metrics: str | None,
     store: str | None,
     pid: int,
+    is_testing: bool = False,
 ) -> str:
     """The ready line as JSON.
 
@@ -178,8 +179,9 @@ def ready_json(
     @param brokers: the brokers of this command, none for a name server alone.
     @param metrics: where metrics are.
     @param store: the directory of the broker's store.
+    @param is_testing: whether anybody may move the time of the broker, and let it fail.
     """
-    event = {
+    event: dict[str, object] = {
         "event": "ready",
         "namesrv": namesrv,
         "brokers": [attrs.asdict(broker) for broker in brokers],
@@ -188,6 +190,8 @@ def ready_json(
         "store": store,
         "pid": pid,
     }
+    if is_testing:
+        event["testing"] = True
     return json.dumps(event, separators=(",", ":"))
 
 

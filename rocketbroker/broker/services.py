@@ -163,6 +163,13 @@ class Services:
             if self.is_on(service):
                 call.change(service.period(settings))
 
+    def run_now(self) -> None:
+        """Run each service that is on now, and a period later again."""
+        for service, call in list(self.calls.items()):
+            if self.is_on(service) and call.running:
+                call.stop()
+                call.start(call.period, 0)
+
     def stop(self) -> None:
         """Begin no more runs."""
         self._stopped = True

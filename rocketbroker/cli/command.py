@@ -100,6 +100,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
             "rocketbroker.cli.store.commands:store",
             "Look at a store's directory, without a broker.",
         ),
+        "testing": VerbPath(
+            "rocketbroker.cli.cluster.verbs.testing:testing",
+            "Brokers of standalone --testing: move their time, let them fail.",
+        ),
         "top": VerbPath(
             "rocketbroker.cli.cluster.verbs.top:top",
             "Show rates and lags, live.",

@@ -78,6 +78,11 @@ def is_among(address: bytes, text: str) -> bool:
     return any(found in network for network in networks(text))
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine's name or address for itself."""
+    return _LOOPBACK.fullmatch(host) is not None
+
+
 def addresses(text: str | None, source: str, key: str) -> tuple[str, ...]:
     """The entries of an address list: C{host:port;host:port}.
 
@@ -153,8 +158,8 @@ def advertised_address(
     if bind_address not in _EVERYWHERE:
         is_bare = ":" in bind_address and not bind_address.startswith("[")
         return f"[{bind_address}]" if is_bare else bind_address, "bindAddress"
-    rest = [each for each in others if each != route and not _LOOPBACK.fullmatch(each)]
-    if _LOOPBACK.fullmatch(route):
+    rest = [each for each in others if each != route and not is_loopback(each)]
+    if is_loopback(route):
         if not rest:
             return route, "the machine has no other address"
         route, *rest = rest

@@ -208,6 +208,8 @@ class RequestCode(IntEnum):
     # Ours
     GET_GROUP_PROBLEMS = 31001
     GET_SERVICES = 31002
+    TESTING_FAULTS = 31010
+    TESTING_TIME = 31011
 
 
 class ResponseCode(IntEnum):

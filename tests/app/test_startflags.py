@@ -88,6 +88,8 @@ class ReadyTests(SynchronousTestCase):
         bare = json.loads(ready_json(None, [], None, None, 7))
         self.assertEqual(bare["brokers"], [])
         self.assertIsNone(bare["metrics"])
+        testing = json.loads(ready_json(None, [], None, None, 7, is_testing=True))
+        self.assertEqual(testing, {**bare, "testing": True})
 
     def test_whatListensEverywhereIsReachedByLoopback(self) -> None:
         """A port that is open on all addresses, on one, and none."""

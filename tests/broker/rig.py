@@ -13,6 +13,7 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 
+from rocketbroker.app.testing.mode import TestingMode
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.context import BrokerContext, Caller
@@ -207,6 +208,7 @@ class Rig:
         start_ms: int = WALL_MS,
         client: Caller | None = None,
         wrap: Callable[[Store], Any] = lambda store: store,
+        testing: bool = False,
     ) -> None:
         """
         @param settings: RocketMQ's keys.
@@ -216,6 +218,7 @@ class Rig:
         @param start_ms: the time of day.
         @param client: calls name servers; if none is given, nobody is reached.
         @param wrap: makes of the store what the broker is to see of it.
+        @param testing: whether it is in testing mode, with C{self.testing}.
         """
         self.start_ms = start_ms
         self.clock = Clock()
@@ -231,10 +234,13 @@ class Rig:
                 **settings,
             }
         )
+        mode = self.testing = TestingMode(self.clock, self.wall_ms)
+        wall_ms = mode.time.wall_ms if testing else self.wall_ms
+        files = mode.files(self.disk) if testing else self.disk
         store = Store(
-            self.disk,
+            files,
             self.settings.store,
-            self.wall_ms,
+            wall_ms,
             HOST,
             is_shared=worker_count(self.settings.broker.workers) > 0,
         )
@@ -243,15 +249,15 @@ class Rig:
         context = BrokerContext(
             settings=self.settings,
             port=PORT,
-            clock=self.clock,
-            wall_ms=self.wall_ms,
-            files=self.disk,
+            clock=mode.time if testing else self.clock,
+            wall_ms=wall_ms,
+            files=files,
             store=self.seen,
             in_thread=self.threads if threads else at_once,
             client=client or NoNameServers(),
             lookup=NoLookup(),
             turns=Turns(),
-            unique_keys=UniqueKeys(b"\x0a\0\0\1", 1, 2, self.wall_ms),
+            unique_keys=UniqueKeys(b"\x0a\0\0\1", 1, 2, wall_ms),
             followers=[],
             replica_server=lambda store, in_thread, membership: self.replicas,
             master_link=lambda store, in_thread: self.link,
@@ -260,6 +266,9 @@ class Rig:
         broker.open()
         self.store = store
         self._name_parts(broker)
+        if testing:
+            mode.serve(broker)
+            self.table = mode.front(broker.main)
         self.connection = RecordedConnection(b"\x0a\0\0\2", 4711)
 
     def _name_parts(self, broker: Broker) -> None:

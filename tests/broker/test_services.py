@@ -113,6 +113,17 @@ class RoleTests(SynchronousTestCase):
         self.assertTrue(self.call.running)
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
 
+    def test_runNow(self) -> None:
+        """What is on runs at once, and a period later again; what is off does not."""
+        self.clock.advance(0.5)
+        self.services.run_now()
+        self.clock.pump([0.75, 0.25])
+        self.assertEqual(self.done, [0.5, 1.5])
+        self.services.act_as(Role.SLAVE)
+        self.services.run_now()
+        self.clock.pump([1, 1])
+        self.assertEqual(self.done, [0.5, 1.5])
+
     def test_slave(self) -> None:
         """The settings say which role a broker begins with."""
         settings = BrokerSettings.from_properties(

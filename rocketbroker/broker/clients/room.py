@@ -127,6 +127,18 @@ class ClientsRoom(Room):
         self.locks.scan()
         self.filters.look(self.consumers.is_subscribed)
 
+    def keep(self, seconds: float) -> None:
+        """Count the silence of all clients from so much later on."""
+        members = [
+            member
+            for group in self.consumers.groups()
+            for member in group.members.values()
+        ]
+        for name in self.producers.names():
+            members += self.producers.members(name)
+        for member in members:
+            member.seen += seconds
+
     def save(self) -> Deferred[None]:
         """Write the filters if they changed; fires when that is done."""
         self.filters.save()

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar, final
 
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList, DeferredLock
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
@@ -75,11 +75,12 @@ class Cleanup:
         self._hanging = ""
         self._working: set[Deferred[None]] = set()
         self._pause: IDelayedCall | None = None
+        self._rounds = DeferredLock()
 
     def start(self) -> None:
         """Begin."""
         self._services.begin(LOOK_AT_DISKS, self._look)
-        self._services.begin(CLEANING, self._round)
+        self._services.begin(CLEANING, self.round)
 
     def stop(self) -> Deferred[None]:
         """End; fires when no thread works for it any more."""
@@ -152,8 +153,12 @@ class Cleanup:
 
     # Cleaning.
 
-    def _round(self) -> Deferred[None]:
-        return Deferred.fromCoroutine(self._clean())
+    def round(self) -> Deferred[None]:
+        """One round, after one that is under way; fires when it has ended."""
+        ended: Deferred[None] = self._rounds.run(
+            lambda: Deferred.fromCoroutine(self._clean())
+        )
+        return ended
 
     async def _clean(self) -> None:
         """One round: steps in threads, with pauses."""

@@ -77,6 +77,11 @@ def start_flags(function: Callable[..., None]) -> Callable[..., None]:
     metavar="N",
     help="2: with a slave, which is a process of its own.",
 )
+@click.option(
+    "--testing",
+    is_flag=True,
+    help="Let tests move the broker's time and make it fail; on this machine only.",
+)
 @start_flags
 @click.option("--log-file", metavar="FILE", help="[default: standard error]")
 @click.option("--log-level", default="info", show_default=True, metavar="LEVEL")
@@ -92,6 +97,7 @@ def standalone(
     config: str | None,
     advertise: str | None,
     replicas: int,
+    testing: bool,
     settings: tuple[str, ...],
     metrics_port: str | None,
     topics: tuple[str, ...],
@@ -129,6 +135,7 @@ def standalone(
         advertise=advertise,
         replicas=replicas,
         is_joining=join,
+        is_testing=testing,
         start=StartFlags.from_texts(
             settings, topics, metrics_port, exit_with_parent, output
         ),

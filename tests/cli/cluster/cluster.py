@@ -83,7 +83,10 @@ class AdminCluster:
     @ivar machine: where the command runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, testing: bool = False) -> None:
+        """
+        @param testing: whether the broker is in testing mode.
+        """
         self.faults: dict[int, Fault] = {}
         connection = RecordedConnection(b"\x0a\0\0\1", 40000)
         server = NameServer(
@@ -97,6 +100,7 @@ class AdminCluster:
         self.rig = Rig(
             {"namesrvAddr": NAME_SERVER, "autoCreateTopicEnable": "false"},
             client=LocalCaller(server.responders, connection),
+            testing=testing,
         )
         self.rig.broker.registration.registration.start()
         self.machine = ScriptedMachine(
@@ -198,11 +202,16 @@ class AdminCluster:
 
 
 class VerbCase(SynchronousTestCase):
-    """Calls of verbs in this process."""
+    """Calls of verbs in this process.
+
+    @cvar is_testing: whether the broker is in testing mode.
+    """
+
+    is_testing = False
 
     def setUp(self) -> None:
         """A cluster, and a directory for contexts."""
-        self.cluster = AdminCluster()
+        self.cluster = AdminCluster(self.is_testing)
         self.addCleanup(self.cluster.close)
         self.home = self.mktemp()
 

@@ -1,0 +1,1 @@
+"""A broker whose time is moved, and that fails when told."""
