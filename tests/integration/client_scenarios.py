@@ -1,10 +1,9 @@
 """What a client has to be able to do, as scenarios for the one for asyncio.
 
 The official client's scenarios, written anew: the same names, and the same is asserted.
-They share nothing but a cluster, so all may run at once. Missing are those for which
-the client has no words: I{query}, I{topic-lifecycle},
-I{admin-tables}, and of I{offsets} the reset while a member is there. Times have no
-limits but those that show a mistake, as machines may be busy.
+They share nothing but a cluster, so all may run at once. What operators do in them is
+done with the requests of the command line. Times have no limits but those that show a
+mistake, as machines may be busy.
 """
 
 from __future__ import annotations
@@ -15,11 +14,24 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from rocketbroker.aio import Message, MessageStream, ReceivedMessage, Session, connect
+from rocketbroker.aio import (
+    Message,
+    MessageStream,
+    MessageView,
+    ReceivedMessage,
+    Session,
+    connect,
+)
 from rocketbroker.blocking import Client, Settings
-from rocketbroker.client.errors import MessageIllegal
+from rocketbroker.cli.cluster.cluster import Broker, Cluster
+from rocketbroker.cli.cluster.requests import brokers, groups, topics
+from rocketbroker.client.errors import MessageIllegal, TopicNotExist
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.fields import Fields
+from rocketbroker.wire.headers.admin import ConsumeMessageDirectlyResultRequestHeader
 
 #: How long a scenario may take, in seconds; nothing is asserted about it.
 SECONDS = 120.0
@@ -33,12 +45,14 @@ class Scene:
 
     @ivar names: the name server.
     @ivar folder: for files.
+    @ivar cluster: what operators ask.
     """
 
     def __init__(self, names: str) -> None:
         self.names = names
         self.folder = tempfile.TemporaryDirectory()
         self._client = Client(Settings(names))
+        self.cluster = Cluster(self._client)
 
     def close(self) -> None:
         """Close and remove what it has."""
@@ -65,6 +79,10 @@ class Scene:
         """A consumer from the first message on."""
         group = group or self.fresh("G")
         return mq.consumer(topic, group, **{"start": "earliest", **options})
+
+    def broker(self, topic: str) -> Broker:
+        """The broker of a topic."""
+        return next(self.cluster.brokers_of(topic))
 
     def total(self, topic: str) -> int:
         """How many messages a topic has."""
@@ -416,7 +434,7 @@ async def request_reply(scene: Scene) -> None:
 
 
 async def offsets(scene: Scene) -> None:
-    """By time; committed; nothing again after a clean restart."""
+    """By time; committed; nothing again after a clean restart; reset to a time."""
     topic, group = scene.topic(1), scene.fresh("G")
     async with scene.connect() as mq:
         for number in range(10):
@@ -430,8 +448,107 @@ async def offsets(scene: Scene) -> None:
             await read(messages, 20)
         async with scene.reader(mq, topic, group) as messages:
             assert await messages.next(2.5) is None
+            broker, ms = scene.broker(topic), round(middle * 1000)
+            reset = partial(groups.reset, scene.cluster, broker, group, topic, ms)
+            await asyncio.to_thread(reset)
+            again = await read(messages, 10)
+            assert await messages.next(SILENCE) is None
+        equal([f"second-{number}" for number in range(10)], texts(again))
         async with mq.lite_pull(scene.fresh("G"), queues=[result.queue]) as lite:
             equal(10, await lite.offset_for_time(result.queue, middle))
+
+
+async def query(scene: Scene) -> None:
+    """By one of several keys, by the id of the send, and by the offset id."""
+    topic = scene.topic(1)
+    begin = time.time() - 1
+    async with scene.connect() as mq:
+        keys = ["order-77", "alias-77"]
+        result = await mq.send(topic, "find me", keys=keys)
+        for number in range(20):
+            await mq.send(topic, "noise", keys=f"noise{number}")
+        found: list[MessageView] = []
+        while not found:
+            end = time.time() + 1
+            found = await mq.find(topic, key="alias-77", begin=begin, end=end)
+        (message,) = found
+        equal(("find me", keys), (message.text, message.keys))
+        for message_id in (result.message_id, result.offset_ids[0]):
+            (message,) = await mq.find(topic, message_id=message_id)
+            equal("find me", message.text)
+            equal((result.queue, 0), (message.queue, message.offset))
+
+
+async def topic_lifecycle(scene: Scene) -> None:
+    """A topic that is deleted is one that does not exist."""
+    topic, cluster = scene.topic(3), scene.cluster
+    async with scene.connect() as mq, scene.reader(mq, topic) as messages:
+        equal(3, sum(queue.topic == topic for queue in messages.queues))
+    assert topic in cluster.client.topics()
+    topics.delete(cluster, scene.broker(topic), topic)
+    for name_server in cluster.name_servers:
+        topics.forget(cluster, name_server, topic)
+    async with scene.connect() as mq:
+        try:
+            async with scene.reader(mq, topic, wait_for_topic=False):
+                raise AssertionError("the route is still there")
+        except TopicNotExist as problem:
+            equal(17, problem.code)
+
+
+async def admin_tables(scene: Scene) -> None:
+    """What operators see of a topic, a group and a member; and what they ask of it."""
+    topic, group, other = scene.topic(2), scene.fresh("G"), scene.fresh("G")
+    cluster, broker = scene.cluster, scene.broker(topic)
+    equal(2, len(topics.statistics(cluster, broker, topic).offset_table))
+    info = brokers.runtime_info(cluster, broker)
+    assert {"putTps", "getFoundTps", "commitLogMaxOffset", "bootTimestamp"} <= {*info}
+    equal(broker.name, brokers.settings(cluster, broker)["brokerName"])
+    handled: list[str] = []
+    async with scene.connect() as mq:
+
+        @mq.on(topic, group=other, start="earliest")
+        def handle(message: ReceivedMessage) -> None:
+            handled.append(message.message_id)
+
+        running = asyncio.create_task(mq.run())
+        result = await mq.send(topic, "x")
+        async with scene.reader(mq, topic, group) as messages:
+            await read(messages, 1)
+            await until(lambda: bool(handled))
+            equal({group, other}, {*topics.groups_of(cluster, broker, topic)})
+            rows = await asyncio.to_thread(_member_rows, scene, broker, group)
+            equal(2, sum(queue.topic == topic for queue in rows))
+            direct = partial(_run_directly, scene, broker, other, result.offset_ids[0])
+            equal("CR_SUCCESS", await asyncio.to_thread(direct))
+        mq.stop()
+        await running
+    equal([result.message_id] * 2, handled)
+
+
+def _member_rows(scene: Scene, broker: Broker, group: str) -> list[Any]:
+    """The queues of the only member of a group, as it tells them."""
+    members = groups.members(scene.cluster, broker, group)
+    assert members is not None
+    (member,) = members.connection_set
+    return groups.queues_of_member(scene.cluster, broker, group, member.client_id)
+
+
+def _run_directly(scene: Scene, broker: Broker, group: str, place: str) -> str:
+    """Let the only member of a group consume a message; the outcome."""
+    members = groups.members(scene.cluster, broker, group)
+    assert members is not None
+    (member,) = members.connection_set
+    header = ConsumeMessageDirectlyResultRequestHeader(
+        consumer_group=group, client_id=member.client_id, msg_id=place
+    )
+    code = RequestCode.CONSUME_MESSAGE_DIRECTLY
+    return scene.cluster.read(
+        broker.address,
+        code,
+        lambda body: Fields(body, "a result").text("consumeResult") or "",
+        header,
+    )
 
 
 async def broadcast(scene: Scene) -> None:
@@ -475,7 +592,10 @@ SCENARIOS: dict[str, Scenario] = {
     "timer": timer,
     "transaction": transaction,
     "request-reply": request_reply,
+    "query": query,
     "offsets": offsets,
+    "topic-lifecycle": topic_lifecycle,
+    "admin-tables": admin_tables,
 }
 
 
