@@ -65,7 +65,8 @@ class Consumer:
         """
         @param expression: tags to read, as in C{a || b}.
         @param begin: L{EARLIEST} or L{LATEST}.
-        @param queues: which; all of the topic's unless said otherwise.
+        @param queues: which; all of the topic's unless said otherwise, also those that
+            it gets later.
         @param max_messages: how many to ask a queue for at once.
         @raise ConfigurationError: C{begin} is neither of the two.
         """
@@ -82,6 +83,8 @@ class Consumer:
             self._wanted = frozenset(tag.strip() for tag in expression.split("||"))
         self._puller = Puller(client, group, expression, max_messages)
         self._queues = queues
+        self._look_at = client.settings.machine.monotonic()
+        self._look_at += client.settings.route_seconds
         self._failures = 0
         self._owed: RocketbrokerError | None = None
         self._committed: dict[MessageQueue, int] = {}
@@ -116,6 +119,22 @@ class Consumer:
         # Only when all is known: half of the queues would look like all of them.
         self.positions = positions
 
+    def _look_for_queues(self) -> None:
+        """Begin to read queues that the topic has got meanwhile, on whichever broker:
+        all of their messages are new."""
+        client = self._client
+        settings = client.settings
+        self._look_at = settings.machine.monotonic() + settings.route_seconds
+        try:
+            for queue in client.queues(self._topic):
+                if queue not in self.positions:
+                    offset = client.committed_offset(queue, self._group)
+                    if offset is None:
+                        offset = client.min_offset(queue)
+                    self._committed[queue] = self.positions[queue] = offset
+        except (*PASSING, BrokerError):
+            pass  # those that are read say so, or it is looked for again
+
     def poll(self, seconds: float = 1.0) -> list[StoredMessage]:
         """The next messages of all queues; of each queue in order.
 
@@ -132,6 +151,8 @@ class Consumer:
         deadline = machine.monotonic() + seconds
         if not self.positions:
             self.start()
+        elif self._queues is None and machine.monotonic() >= self._look_at:
+            self._look_for_queues()
         if self._owed is not None:
             owed, self._owed = self._owed, None
             raise owed

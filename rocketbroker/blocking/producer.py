@@ -1,13 +1,16 @@
 # -*- test-case-name: tests.blocking.test_producer -*-
 """Sending: one message, many at once, batches.
 
-A send that failed is tried again on a queue of another broker. What was under way when
-a connection broke may have been stored all the same: messages can double, under the
-same unique key, and are not lost. See C{docs/facts/client.md} 4.
+A send that failed is tried again on a queue of another broker: as often as the settings
+say if a broker refuses it, and for as long as they say if none can be reached. So the
+restart of a topic's only broker, and of the name server, is ridden over. What was
+under way when a connection broke may have been stored all the same: messages can
+double, under the same unique key, and are not lost. See C{docs/facts/client.md} 4.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +23,13 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.connection import ServerConnection
 from rocketbroker.blocking.messages import MAX_BODY_BYTES, Message, SendResult
 from rocketbroker.blocking.routes import MessageQueue
-from rocketbroker.errors import BrokerError, MessageIllegal, RocketbrokerError
+from rocketbroker.errors import (
+    BrokerError,
+    MessageIllegal,
+    NoBroker,
+    RocketbrokerError,
+    TopicNotExist,
+)
 from rocketbroker.records import compression, ids, names
 from rocketbroker.routing.send_requests import (
     RETRY_CODES,
@@ -33,6 +42,11 @@ from rocketbroker.wire.command import Command
 #: How many bytes of messages one batch holds: enough that the way there and back does
 #: not matter, and little enough that a broker gives it back soon.
 BATCH_BYTES: Final = 256 * 1024
+
+#: The longest pause between two tries.
+LONGEST_PAUSE: Final = 2.0
+
+_log: Final = logging.getLogger("rocketbroker.blocking")
 
 #: How many sends may be under way to a server.
 IN_FLIGHT: Final = 64
@@ -59,6 +73,7 @@ class Producer:
     @ivar requests: makes its requests.
     @ivar sent: how many messages have been stored.
     @ivar retries: how many sends have been tried again.
+    @ivar patience: for how many seconds one rides over servers that are away.
     """
 
     def __init__(
@@ -94,6 +109,8 @@ class Producer:
             level,
             max_body_bytes,
         )
+        self._away: set[str] = set()
+        self.patience = client.settings.patience
         self.sent = 0
         self.retries = 0
         self._machine.watch_fork(self)
@@ -119,8 +136,8 @@ class Producer:
         @param queue: where to; it is then not tried elsewhere.
         @raise MessageIllegal: it cannot be sent, or the broker refuses it.
         @raise BrokerError: the last broker tried refused the request.
-        @raise ConnectionLost: the last broker tried could not be reached, or got lost:
-            the message may be stored.
+        @raise ConnectionLost: no broker could be reached for as long as the settings
+            say, or the last one got lost: the message may be stored.
         @raise RequestTimeout: the last broker tried did not answer: the same.
         """
         return self._send(self.requests.single(message), queue)
@@ -173,10 +190,11 @@ class Producer:
     def _start_or_send(
         self, request: SendRequest, queue: MessageQueue | None
     ) -> Sent | SendResult:
-        where = queue or self.choose(request.topic, None)
+        where = None
         try:
+            where = queue or self.choose(request.topic, None)
             return self.start(request, where, hold=True)
-        except PASSING as problem:
+        except (*PASSING, BrokerError) as problem:
             return self._again(request, queue, where, problem)
 
     def _finish(
@@ -193,39 +211,82 @@ class Producer:
         self,
         request: SendRequest,
         queue: MessageQueue | None,
-        failed: MessageQueue,
+        failed: MessageQueue | None,
         problem: RocketbrokerError,
     ) -> SendResult:
         """Try what failed once in the ordinary way."""
-        if queue is not None or not may_help(problem):
+        is_away = self._is_away(problem, request.topic)
+        is_final = queue is not None or failed is None or not may_help(problem)
+        if is_final and not is_away:
             raise problem
-        self._failed(request.topic, problem)
-        return self._send(request, None, failed.broker, tried=1)
+        self._failed(request.topic, problem, self.client.settings.pause)
+        avoid = failed.broker if failed is not None else None
+        return self._send(request, queue, avoid, is_away)
 
     def _send(
         self,
         request: SendRequest,
         queue: MessageQueue | None,
         avoid: str | None = None,
-        tried: int = 0,
+        was_away: bool | None = None,
     ) -> SendResult:
-        attempts = self.client.settings.attempts
-        while True:
-            tried += 1
-            where = queue or self.choose(request.topic, avoid)
-            try:
-                return self.result(self.start(request, where))
-            except (*PASSING, BrokerError) as problem:
-                if queue is not None or tried >= attempts or not may_help(problem):
-                    raise
-                self._failed(request.topic, problem)
-            avoid = where.broker
+        """Send until it is stored, or the limits are reached.
 
-    def _failed(self, topic: str, problem: RocketbrokerError) -> None:
+        @param was_away: why it has failed once: nobody was there, or a refusal.
+        """
+        settings = self.client.settings
+        tried = {True: 0, False: 0}
+        if was_away is not None:
+            tried[was_away] = 1
+        deadline = self._machine.monotonic() + self.patience
+        pause = settings.pause
+        while True:
+            where = None
+            try:
+                where = queue or self.choose(request.topic, avoid)
+                result = self.result(self.start(request, where))
+            except (*PASSING, BrokerError) as problem:
+                is_away = self._is_away(problem, request.topic)
+                is_over = self._machine.monotonic() + pause >= deadline
+                tried[is_away] += 1
+                often = tried[is_away] >= settings.attempts
+                if often and (is_over or not is_away):
+                    raise
+                is_final = queue is not None or where is None or not may_help(problem)
+                if is_final and not is_away:
+                    raise
+                self._failed(request.topic, problem, pause)
+            else:
+                self._worked(request.topic)
+                return result
+            if tried[True] >= settings.attempts:
+                pause = min(2 * pause, LONGEST_PAUSE)
+            avoid = where.broker if where is not None else avoid
+
+    def _is_away(self, problem: RocketbrokerError, topic: str) -> bool:
+        """Whether servers could not be reached, or do not know of one another yet."""
+        if isinstance(problem, TopicNotExist):
+            # A broker that stops leaves the name server, and its topics with it.
+            return self.client.routes.is_known(topic)
+        return isinstance(problem, (*PASSING, NoBroker))
+
+    def _failed(self, topic: str, problem: RocketbrokerError, pause: float) -> None:
         with self._lock:
             self.retries += 1
+            is_new = topic not in self._away and self._is_away(problem, topic)
+            if is_new:
+                self._away.add(topic)
+        if is_new and self.patience:
+            _log.warning(
+                "A broker for %s is away, and is tried again: %s", topic, problem
+            )
         self.client.routes.forget(topic)
-        self._machine.sleep(self.client.settings.pause)
+        self._machine.sleep(pause)
+
+    def _worked(self, topic: str) -> None:
+        if topic in self._away:
+            self._away.discard(topic)
+            _log.info("A broker for %s is back", topic)
 
     def choose(self, topic: str, avoid: str | None) -> MessageQueue:
         """The next queue in turn, of another broker than C{avoid} if there is one.

@@ -3,22 +3,22 @@
 
 One name server answers at a time; when it does not, the next one is asked, and stays.
 A route is kept for a while, and asked for again at once when it turns out to be wrong.
+While no name server answers it stays: brokers go on serving.
 See C{docs/facts/client.md} 3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
+from rocketbroker.blocking.answers import PASSING
 from rocketbroker.blocking.connections import Connections
 from rocketbroker.blocking.settings import Settings, name_server_list
 from rocketbroker.errors import (
     ConfigurationError,
-    ConnectionLost,
     NoBroker,
     RemoteProtocolError,
-    RequestTimeout,
     RocketbrokerError,
     TopicNotExist,
     error_of_response,
@@ -35,6 +35,9 @@ from rocketbroker.wire import fastjson
 from rocketbroker.wire.bodies.routes import ClusterInfo, TopicRouteData
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
+
+#: How long a known route is gone by before name servers that are away are asked again.
+AWAY_SECONDS: Final = 5.0
 
 __all__ = ["MASTER", "MessageQueue", "NoBroker", "Routes"]
 
@@ -74,7 +77,7 @@ class Routes:
                 answer = self._connections.to(address).invoke(
                     Command(code, ext), self._settings.seconds
                 )
-            except (ConnectionLost, RequestTimeout, RemoteProtocolError) as problem:
+            except PASSING as problem:
                 failure = problem
                 self._current = (self._current + 1) % len(self._name_servers)
                 continue
@@ -94,12 +97,20 @@ class Routes:
 
         @param refresh: do not go by what is known.
         @raise TopicNotExist: no name server knows it.
+        @raise ConnectionLost: no name server answers, and it was never known; so for
+            RequestTimeout.
         """
         now = self._settings.machine.monotonic()
         known = self._known.get(topic)
         if known is not None and not refresh and now < known.expires:
             return known
-        answer = self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+        try:
+            answer = self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+        except PASSING:
+            if known is None or refresh:
+                raise
+            known.expires = now + AWAY_SECONDS
+            return known
         route = TopicRouteData.from_json(fastjson.loads(answer.body))
         view = TopicView(topic, route, now + self._settings.route_seconds)
         self._known[topic] = view
@@ -116,7 +127,13 @@ class Routes:
 
     def forget(self, topic: str) -> None:
         """Ask again the next time."""
-        self._known.pop(topic, None)
+        known = self._known.get(topic)
+        if known is not None:
+            known.expires = 0.0
+
+    def is_known(self, topic: str) -> bool:
+        """Whether there was such a topic at some time."""
+        return topic in self._known
 
     def to_write(self, topic: str) -> Sequence[MessageQueue]:
         """The queues to send to.

@@ -35,6 +35,7 @@ class Settings:
     @ivar route_seconds: how old a route may become.
     @ivar max_frame_bytes: the longest frame that we send or take.
     @ivar machine: where we run.
+    @ivar patience: for how many seconds a send rides over servers that are away.
     """
 
     name_servers: str = attrs.field(converter=_joined)
@@ -44,6 +45,7 @@ class Settings:
     route_seconds: float = ROUTE_SECONDS
     max_frame_bytes: int = MAX_BYTES
     machine: Machine = attrs.field(factory=ThisMachine)
+    patience: float = 120.0
 
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot work.

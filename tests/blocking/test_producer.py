@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -20,6 +20,7 @@ from rocketbroker.errors import (
     RemoteProtocolError,
     RequestTimeout,
     SystemBusy,
+    TopicNotExist,
 )
 from rocketbroker.records import compression
 from rocketbroker.records.record import StoredMessage, decode
@@ -163,11 +164,63 @@ class RetryTests(ProducerTestCase):
             (lambda command: answer(2), SystemBusy),
         ):
             self.begin()
+            self.producer.patience = 0.0
             for broker in self.brokers():
                 broker.faults = [fault] * 9
             self.assertRaises(error, self.producer.send, Message("T", b"x"))
             left = sum(len(broker.faults) for broker in self.brokers())
             self.assertEqual(left, 15)
+
+    def stop_all(self, seconds: float) -> float:
+        """Stop all brokers for a while, and restart the name servers, which know no
+        topic without them; when it is over."""
+        machine = self.cluster.machine
+        servers = {**machine.servers}
+        end = machine.now + seconds
+        for stream in machine.streams:
+            stream.hung_up = True
+        machine.servers.clear()
+        for name in ("ns1:9876", "ns2:9876"):
+            machine.servers[name] = lambda command: answer(17, remark="No topic route")
+
+        def restart() -> None:
+            if machine.now >= end:
+                machine.servers.update(servers)
+
+        machine.meanwhile = restart
+        return end
+
+    def test_restartOfAllServersIsRiddenOver(self) -> None:
+        """It is said once. A send to one queue, and several under way, ride over it,
+        too."""
+        send, queue = self.producer.send, MessageQueue("T", "b1", 0)
+        sends: list[Callable[[Message], object]] = [
+            send,
+            lambda message: send(message, queue),
+            lambda message: [*self.producer.send_all([message] * 9)],
+            lambda message: self.producer.send_batch([message] * 9),
+        ]
+        send(Message("T", b"x"))
+        for each in sends:
+            end = self.stop_all(60.0)
+            with self.assertLogs("rocketbroker.blocking", "WARNING") as logs:
+                each(Message("T", b"y"))
+            self.assertEqual(len(logs.output), 1, logs.output)
+            self.assertLess(self.cluster.machine.now - end, 5.0)
+        self.assertEqual(len(self.stored()), 21)
+
+    def test_patienceHasAnEnd(self) -> None:
+        """Then the last failure is told; a topic that was never there is one at
+        once."""
+        self.producer.send(Message("T", b"x"))
+        self.stop_all(300.0)
+        begin = self.cluster.machine.now
+        for topic, least, most in (("T", 110.0, 120.0), ("Never", 0.0, 0.0)):
+            begin = self.cluster.machine.now
+            with self.assertRaises(TopicNotExist):
+                self.producer.send(Message(topic, b"y"))
+            passed = self.cluster.machine.now - begin
+            self.assertTrue(least <= passed <= most, passed)
 
     def test_final(self) -> None:
         """A message that the broker refuses is not tried elsewhere."""
@@ -185,6 +238,7 @@ class RetryTests(ProducerTestCase):
 
     def test_nonsense(self) -> None:
         """A success without sense is not taken for one."""
+        self.producer.patience = 0.0
         for broker in self.brokers():
             broker.faults = [lambda command: answer(ext={"queueOffset": "x"})] * 9
         self.assertRaises(RemoteProtocolError, self.producer.send, Message("T", b"x"))

@@ -114,6 +114,32 @@ class RouteTests(SynchronousTestCase):
         self.routes.view("T")
         self.assertEqual(self.routes.asked, 2)
 
+    def test_keptWhileNoNameServerAnswers(self) -> None:
+        """They are asked again after some seconds, or when the route turns out to be
+        wrong; who wants it fresh is told."""
+        self.routes.view("T")
+        servers = {**self.cluster.machine.servers}
+        del self.cluster.machine.servers["ns1:9876"]
+        del self.cluster.machine.servers["ns2:9876"]
+        for stream in self.cluster.machine.streams:
+            stream.hung_up = True
+        self.cluster.machine.now += 100
+        for _ in range(2):
+            self.assertEqual(len(self.routes.to_read("T")), 4)
+        self.assertEqual(self.routes.asked, 3)
+        self.routes.forget("T")
+        self.routes.view("T")
+        self.assertEqual(self.routes.asked, 5)
+        with self.assertRaises(ConnectionLost):
+            self.routes.view("T", refresh=True)
+        with self.assertRaises(ConnectionLost):
+            self.routes.view("U")
+        self.cluster.machine.servers.update(servers)
+        self.cluster.machine.now += 6
+        self.routes.view("T")
+        self.routes.view("T")
+        self.assertEqual(self.routes.asked, 10)
+
     def test_askedAgain(self) -> None:
         """Who finds it wrong has it asked for again."""
         self.routes.view("T")

@@ -14,7 +14,7 @@ from rocketbroker.blocking.consumer import EARLIEST, LATEST, Consumer
 from rocketbroker.blocking.routes import MessageQueue, NoBroker
 from rocketbroker.cli.cluster.cluster import Cluster
 from rocketbroker.cli.cluster.options import TOPIC, asking, given_moment
-from rocketbroker.cli.cluster.outages import ALL, Outages, passes
+from rocketbroker.cli.cluster.outages import ALL, Outages, echo, passes
 from rocketbroker.cli.cluster.requests import messages
 from rocketbroker.cli.exit_status import (
     USAGE,
@@ -24,7 +24,11 @@ from rocketbroker.cli.exit_status import (
     named,
 )
 from rocketbroker.cli.formats import count_of
-from rocketbroker.errors import ConfigurationError, RocketbrokerError
+from rocketbroker.errors import (
+    ConfigurationError,
+    RocketbrokerError,
+    TopicNotExist,
+)
 from rocketbroker.records.names import TOOLS_CONSUMER, group_problem
 from rocketbroker.records.record import StoredMessage
 
@@ -120,7 +124,7 @@ def message_receive(
     Exit status 3: fewer messages came than --count.
     """
     write = _writer(output, template)
-    queues = cluster.queues(topic, queue_texts)
+    queues = _queues(cluster, topic, queue_texts, follow, wait)
     if group is not None and not queue_texts:
         _check_group(group, begin)
         ends = None
@@ -131,7 +135,7 @@ def message_receive(
         )
         _check_count(written, count)
         return
-    consumer = _consumer(cluster, topic, group, begin, tag, queues)
+    consumer = _consumer(cluster, topic, group, begin, tag, queues, bool(queue_texts))
     ends = None
     if not follow and wait is None:
         client = cluster.client
@@ -139,6 +143,33 @@ def message_receive(
     received = _ReceiveRun(cluster, consumer, write, ends, count, group is not None)
     received.run(wait)
     _check_count(received.written, count)
+
+
+def _queues(
+    cluster: Cluster,
+    topic: str,
+    texts: tuple[str, ...],
+    follow: bool,
+    wait: float | None,
+) -> list[MessageQueue]:
+    """The queues to read. Whoever waits for messages waits for the topic, too.
+
+    @raise TopicNotExist: there is none, or still none when the time is over.
+    """
+    machine = cluster.client.settings.machine
+    deadline = machine.monotonic() + (wait or 0.0)
+    is_told = False
+    while True:
+        try:
+            return cluster.queues(topic, texts)
+        except TopicNotExist:
+            is_over = wait is not None and machine.monotonic() >= deadline
+            if is_over or (wait is None and not follow):
+                raise
+        if not is_told:
+            echo(f"There is no topic {topic} yet; it is waited for.")
+            is_told = True
+        machine.sleep(POLL_SECONDS)
 
 
 def _check_count(written: int, count: int | None) -> None:
@@ -297,8 +328,13 @@ def _consumer(
     begin: str,
     tag: str,
     queues: list[MessageQueue],
+    only_these: bool,
 ) -> Consumer:
-    """A consumer that knows where to begin."""
+    """A consumer that knows where to begin.
+
+    @param queues: those that there are now.
+    @param only_these: not those that come later.
+    """
     client = cluster.client
     name = group or TOOLS_CONSUMER
     is_time = begin not in (EARLIEST, LATEST)
@@ -307,7 +343,8 @@ def _consumer(
         consumer = Consumer(client, name, topic, tag, begin, queues)
         consumer.start()
         return consumer
-    consumer = Consumer(client, name, topic, tag, EARLIEST, queues)
+    chosen = queues if only_these else None
+    consumer = Consumer(client, name, topic, tag, EARLIEST, chosen)
     now_ms = client.settings.machine.wall_ms()
     ms = given_moment("--from", begin, now_ms) if is_time else 0
     for queue in queues:

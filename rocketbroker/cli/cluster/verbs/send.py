@@ -175,7 +175,8 @@ def message_send(
     """Send BODY, or what comes from standard input.
 
     Empty lines are left out. Lines of a slow pipe are sent as they come. JSON is as
-    'message receive --output jsonl' writes it. --delay and --at need brokers with
+    'message receive --output jsonl' writes it. Servers that are restarted after the
+    first message are waited for, for two minutes. --delay and --at need brokers with
     timers (RocketMQ 5), which take 3 days at most unless timerMaxDelaySec says more.
     """
     shape = MessageForm(
@@ -189,6 +190,7 @@ def message_send(
     )
     queue = parse_queue(topic, queue_text) if queue_text else None
     producer = Producer(cluster.client, INNER_PRODUCER)
+    patience, producer.patience = producer.patience, 0.0
     if body is not None:
         _show(rows, topic, producer.send(shape.message(body.encode()), queue))
         return
@@ -212,6 +214,8 @@ def message_send(
             )
             for result in results:
                 sent += len(result.message_ids)
+                # Servers that were there are restarted; others may have another name.
+                producer.patience = patience
                 if ids:
                     _show(rows, topic, result)
     except RocketbrokerError as error:

@@ -99,6 +99,37 @@ class ReceiveTests(VerbCase):
         machine.meanwhile = send
         self.assertEqual(self.receive("--follow", "-c", "6"), "abcdef")
 
+    def test_queuesThatComeLaterAreRead(self) -> None:
+        """By whoever waits, unless told which queues."""
+        machine, rig = self.cluster.machine, self.cluster.rig
+
+        def grow() -> None:
+            if machine.now > 1005 and rig.store.queue("T", 2).max_offset == 0:
+                self.cluster.topic("T", 3)
+                rig.append(b"f", queue_id=2)
+
+        machine.meanwhile = grow
+        self.assertEqual(self.receive("--follow", "-c", "6"), "abcdef")
+
+    def test_topicIsWaitedFor(self) -> None:
+        """By whoever waits for messages; for so long if it is said."""
+        machine = self.cluster.machine
+        call = ("message", "receive", "U", "--wait", "5")
+        before = machine.now
+        self.call(*call, status=3)
+        self.assertGreaterEqual(machine.now - before, 5.0)
+        created: list[bool] = []
+
+        def create() -> None:
+            if machine.now > before + 8 and not created:
+                created.append(True)
+                self.cluster.topic("U", 1)
+
+        machine.meanwhile = create
+        result = self.call(*call)
+        told = "rocketbroker: There is no topic U yet; it is waited for.\n"
+        self.assertEqual(result.stderr, told)
+
     def test_formats(self) -> None:
         """Lines of JSON, or a format of one's own."""
         result = self.call("message", "receive", "T", "-o", "jsonl", "--tag", "odd")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -20,6 +20,30 @@ class Terminal(io.BytesIO):
     def isatty(self) -> bool:
         """It is one."""
         return True
+
+
+class SlowPipe(io.BytesIO):
+    """An input that comes in pieces.
+
+    @ivar between: called before each but the first.
+    """
+
+    def __init__(
+        self, *pieces: bytes, between: Callable[[], object] = lambda: None
+    ) -> None:
+        super().__init__()
+        self.pieces = list(pieces)
+        self._between = between
+        self._is_first = True
+
+    def read1(self, size: int | None = -1) -> bytes:
+        """The next piece."""
+        if not self.pieces:
+            return b""
+        if not self._is_first:
+            self._between()
+        self._is_first = False
+        return self.pieces.pop(0)
 
 
 class SendTests(VerbCase):
@@ -194,6 +218,31 @@ class SendTests(VerbCase):
         result = self.call("message", "send", "T", stdin="a\n", status=1)
         self.assertIn("After 0 messages: the broker's sending", result.stderr)
 
+    def test_restartBetweenTwoLinesIsRiddenOver(self) -> None:
+        """Servers that were never there are not waited for."""
+        machine, servers = self.cluster.machine, {**self.cluster.machine.servers}
+        before = machine.now
+
+        def restart() -> None:
+            if machine.now >= before + 60:
+                machine.servers.update(servers)
+
+        def stop() -> None:
+            machine.servers.clear()
+            machine.meanwhile = restart
+            for stream in machine.streams:
+                stream.hung_up = True
+
+        pipe = SlowPipe(b"a\n", b"b\n", between=stop)
+        result = self.call("message", "send", "T", stdin=pipe)
+        self.assertEqual(self.bodies(), [b"a", b"b"])
+        self.assertEqual(result.stderr.splitlines()[-1], "2 messages sent to T")
+        stop()
+        machine.meanwhile = lambda: None
+        before = machine.now
+        self.call("message", "send", "T", stdin=b"a\n", status=1)
+        self.assertLess(machine.now - before, 2.0)
+
     def test_notSafe(self) -> None:
         """A message that is stored, but not as safely as it should be, is told."""
         original = self.cluster.machine.servers["10.0.0.1:10911"]
@@ -208,18 +257,6 @@ class SendTests(VerbCase):
         self.cluster.machine.servers["10.0.0.1:10911"] = late
         (row,) = self.kind("sent", "message", "send", "T", "x")
         self.assertEqual(row["outcome"], "stored, but FLUSH_DISK_TIMEOUT")
-
-
-class SlowPipe(io.BytesIO):
-    """An input that comes in pieces."""
-
-    def __init__(self, *pieces: bytes) -> None:
-        super().__init__()
-        self.pieces = list(pieces)
-
-    def read1(self, size: int | None = -1) -> bytes:
-        """The next piece."""
-        return self.pieces.pop(0) if self.pieces else b""
 
 
 class PiecesTests(SynchronousTestCase):
