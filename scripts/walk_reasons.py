@@ -39,7 +39,7 @@ ENGINE: Final = "needs an engine for containers and their images"
 PART: Final = "a part of a program: tests.integration.test_clients runs its like"
 CELERY: Final = "needs Celery, and what it keeps its tasks in"
 ENDLESS: Final = "runs until it is stopped: tests.integration.test_examples stops it"
-EXAMPLES: Final = "tests.integration.test_testing runs its programs"
+PROGRAMS: Final = "tests.integration.test_testing runs its programs"
 TRAVEL: Final = "a part of a program: tests.integration.test_time_travel does the same"
 MACHINE: Final = "needs a second machine"
 
@@ -80,7 +80,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     ),
     Reason("docs/repair.rst", "rocketbroker store ", SYNOPSIS),
     Reason("docs/replication.rst", "for file in $(ssh MASTER", MACHINE),
-    Reason("docs/testing.rst", "", EXAMPLES),
+    Reason("docs/testing.rst", "", PROGRAMS),
     Reason("docs/replication.rst", "This broker does not follow", "what a log says"),
 )
 
