@@ -34,7 +34,9 @@ VAGUE = {"manager", "handler", "engine", "helper", "util", "utils", "common", "b
 def files(*folders: str) -> Iterator[Path]:
     """All Python files below C{folders}."""
     for folder in folders or OURS:
-        yield from sorted((ROOT / folder).rglob("*.py"))
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not path.name.endswith("_pb2.py"):  # made by scripts/proto.py
+                yield path
 
 
 def name(path: Path) -> str:

@@ -134,6 +134,7 @@ TABLE: dict[str, set[str]] = {
     "replication": {"records", "files", "wire", "store", "remoting", "config"},
     "controller": {"wire", "remoting", "config"},
     "client": {"records", "wire", "filtering", "routing", "config"} | {"files", "auth"},
+    "proxy": {"client", "records", "routing", "wire", "config"},
     "aio": FACE,
     "threads": FACE,
     "deferred": FACE,
@@ -149,7 +150,7 @@ TABLE: dict[str, set[str]] = {
     "export": {"spark", "sources", "arrow", "records", "blocking", "files", "config"},
     "testing": BELOW_BROKER | {"broker", "nameserver", "client", "blocking", "export"},
     "app": BELOW_BROKER
-    | {"broker", "nameserver", "controller", "client", "workers", "metrics"},
+    | {"broker", "nameserver", "controller", "client", "workers", "metrics", "proxy"},
     "cli": BELOW_BROKER
     | {"broker", "blocking", "storetools", "sources", "arrow", "export", "app"}
     | {"client", "threads", "testing"},
@@ -177,6 +178,7 @@ WITHOUT_TWISTED = {
     "spark",
     "export",
     "cli",
+    "proxy",
     "aio",
     "threads",
 }

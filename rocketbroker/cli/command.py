@@ -88,6 +88,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
             "rocketbroker.cli.cluster.verbs.clients:producer",
             "Connected producers: list.",
         ),
+        "proxy": VerbPath(
+            "rocketbroker.cli.server.proxy:proxy",
+            "Proxies, by which clients of RocketMQ 5 (gRPC) reach brokers: run.",
+        ),
         "message": VerbPath(
             "rocketbroker.cli.cluster.verbs.message:message",
             "Messages: send, receive, view one, find by key, time or text.",

@@ -106,9 +106,10 @@ def pop_request(
     return Command(RequestCode.POP_MESSAGE, header.to_ext())
 
 
-def popped(broker: str, answer: Command) -> list[Popped]:
+def popped(broker: str, answer: Command, decompress: bool = True) -> list[Popped]:
     """What the answer brings.
 
+    @param decompress: otherwise bodies stay as they are stored.
     @raise BrokerError: the broker refused.
     @raise RemoteProtocolError: it is no such answer.
     """
@@ -125,7 +126,7 @@ def popped(broker: str, answer: Command) -> list[Popped]:
     found: list[Popped] = []
     seen: dict[tuple[str, str], int] = {}
     try:
-        for message in messages(answer.body):
+        for message in messages(answer.body, decompress):
             known = message.properties.get(POP_CHECK_POINT)
             if known is not None:
                 found.append(Popped(message, ReceiptHandle.parse(known)))

@@ -22,10 +22,12 @@ from rocketbroker.routing.allocation import allocate
 from rocketbroker.testing.runtime import MemoryRuntime, PuppetLink
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire import fastjson
+from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.bodies.heartbeats import ConsumerData, HeartbeatData
 from rocketbroker.wire.bodies.mappings import TopicQueueMappingInfo
 from rocketbroker.wire.bodies.queues import LockBatchBody, MessageQueue
 from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
+from rocketbroker.wire.bodies.topics import TopicConfig
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
 from rocketbroker.wire.fields import Fields
@@ -83,6 +85,7 @@ class PuppetBroker:
     @ivar recalled: the handles by which messages were taken back.
     @ivar acks: topic, queue and offset of all messages popped and acknowledged.
     @ivar commits: all commits, in order: group, topic, queue, offset.
+    @ivar ends: the fields of all requests that end transactions.
     """
 
     def __init__(self, cluster: PuppetCluster, name: str) -> None:
@@ -105,6 +108,7 @@ class PuppetBroker:
         self.recalled: list[str] = []
         self.acks: set[tuple[str, int, int]] = set()
         self.commits: list[tuple[str, str, int, int]] = []
+        self.ends: list[dict[str, str]] = []
 
     def __call__(self, link: PuppetLink, command: Command) -> Answer:
         """Answer, or fail."""
@@ -144,7 +148,16 @@ class PuppetBroker:
         if code == RequestCode.CONSUMER_SEND_MSG_BACK:
             return self._send_back(ext)
         if code == RequestCode.END_TRANSACTION:
+            self.ends.append(ext)
             return answer()
+        if code == RequestCode.GET_TOPIC_CONFIG:
+            kind = self._cluster.kinds.get(ext["topic"])
+            attributes = {} if kind is None else {"message.type": kind}
+            config = TopicConfig(topic_name=ext["topic"], attributes=attributes)
+            return answer(body=fastjson.dumps(config))
+        if code == RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG:
+            group = self._cluster.group_configs.get(ext["group"])
+            return answer(26) if group is None else answer(body=fastjson.dumps(group))
         if code in (RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ):
             return self._lock(command)
         return self._offset(code, ext)
@@ -406,7 +419,11 @@ class PuppetBroker:
         rest = int(ext["invisibleTime"]) / 1000
         self._visible_at[place] = self._runtime.monotonic() + rest
         self._runtime.call_later(rest, self._retry_pops)
-        fields = {"popTime": "1", "invisibleTime": "1", "reviveQid": "0"}
+        fields = {
+            "popTime": str(self._runtime.wall_ms()),
+            "invisibleTime": ext["invisibleTime"],
+            "reviveQid": "0",
+        }
         return answer(0, fields)
 
     def _send_back(self, ext: dict[str, str]) -> Command:
@@ -557,6 +574,8 @@ class PuppetCluster:
     @ivar topics: how many queues a topic has on each of its brokers.
     @ivar modes: how brokers assign a topic, C{PULL} or C{POP}; None: they assign none.
     @ivar leaders: of static topics: which broker has each logical queue, None for none.
+    @ivar kinds: the types of topics that have one.
+    @ivar group_configs: the settings of groups.
     """
 
     def __init__(
@@ -567,6 +586,8 @@ class PuppetCluster:
         self.topics: dict[str, dict[str, int]] = {}
         self.modes: dict[str, str] | None = {}
         self.leaders: dict[str, list[str | None]] = {}
+        self.kinds: dict[str, str] = {}
+        self.group_configs: dict[str, SubscriptionGroupConfig] = {}
         self._position = 0
         self.brokers = {name: PuppetBroker(self, name) for name in brokers or ("b1",)}
         runtime.servers[names] = self.name_server

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from twisted.internet.defer import maybeDeferred
@@ -44,21 +44,34 @@ def namesrv_run(words: tuple[str, ...]) -> None:
     run(Options(), "namesrv run", words, makeService)
 
 
+@click.command("run", context_settings=_AS_THEY_ARE, add_help_option=False)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def proxy_run(words: tuple[str, ...]) -> None:
+    """Start a proxy in the foreground: --help shows its flags."""
+    from rocketbroker.app.proxy import Options, asyncio_reactor, makeService
+
+    run(Options(), "proxy run", words, makeService, asyncio_reactor)
+
+
 def run(
     options: T,
     name: str,
     words: tuple[str, ...],
     make_service: Callable[[T], LoggedService],
+    make_reactor: Callable[[], Any] | None = None,
 ) -> None:
     """Run a server until a signal stops it.
 
     @param name: the verb, for the help.
     @param make_service: opens all that the server has; or ends the program.
+    @param make_reactor: unless given, the reactor is that of servers.
     """
-    # Not where servers do not run: that is said in a sentence.
-    from rocketbroker.app.reactor import server_reactor
+    if make_reactor is None:
+        # Not where servers do not run: that is said in a sentence.
+        from rocketbroker.app.reactor import server_reactor
 
-    reactor = server_reactor()
+        make_reactor = server_reactor
+    reactor = make_reactor()
     options.run_by(name)
     options.parseOptions(words)
     service = make_service(options)

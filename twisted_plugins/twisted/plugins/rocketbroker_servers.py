@@ -23,3 +23,10 @@ namesrv = ServiceMaker(  # type: ignore[no-untyped-call]  # likewise
     "A name server compatible with Apache RocketMQ.",
     "namesrv",
 )
+
+proxy = ServiceMaker(  # type: ignore[no-untyped-call]  # likewise
+    "rocketbroker proxy",
+    "rocketbroker.app.windows" if _IS_WINDOWS else "rocketbroker.app.proxy",
+    "A proxy for gRPC clients, compatible with Apache RocketMQ.",
+    "rocketmq-proxy",
+)

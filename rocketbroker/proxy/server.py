@@ -1,0 +1,123 @@
+# -*- test-case-name: tests.integration.test_proxy -*-
+"""One proxy: its clients, its connections to brokers, and a server of gRPC.
+
+It runs in a loop of asyncio, and has no state that another proxy would miss for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final, final
+
+import grpc
+
+from rocketbroker.client.instance import Instance
+from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
+from rocketbroker.client.settings import ClientSettings
+from rocketbroker.proxy.brokers import Brokers
+from rocketbroker.proxy.calls import Calls
+from rocketbroker.proxy.clients import Clients
+from rocketbroker.proxy.service import Service
+from rocketbroker.proxy.settings import ProxySettings
+from rocketbroker.proxy.telemetry import Telemetry
+from rocketbroker.proxy.transactions import Halves
+
+_log: Final = logging.getLogger("rocketbroker.proxy")
+
+#: How often brokers hear that we are a producer of topics with transactions.
+HEARTBEAT_SECONDS: Final = 20.0
+
+#: How often clients that are silent are looked for, and half messages that are old.
+SCAN_SECONDS: Final = 10.0
+
+#: What gRPC is told about connections: docs/facts/proxy.md 3.3.
+_PING_MS: Final = 60_000
+
+
+@final
+class Proxy:
+    """One proxy.
+
+    @ivar port: where it listens.
+    """
+
+    def __init__(self, name_servers: tuple[str, ...], settings: ProxySettings) -> None:
+        client = ClientSettings(
+            name_servers=name_servers,
+            namespace="",
+            heartbeat_seconds=HEARTBEAT_SECONDS,
+        )
+        self._settings = settings
+        self._instance = Instance(AsyncioRuntime(), client)
+        brokers = Brokers(
+            self._instance,
+            settings.rocket_mq_cluster_name,
+            settings.topic_route_service_cache_refresh_seconds,
+        )
+        self._clients = Clients(settings.channel_expired_timeout)
+        self._halves = Halves(settings)
+        parts = self._instance, brokers, self._clients, self._halves, settings
+        self._calls = Calls(*parts)
+        self._telemetry = Telemetry(*parts)
+        self._service = Service(self._calls, self._telemetry)
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", _bytes(settings)),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", _PING_MS),
+                ("grpc.http2.min_ping_interval_without_data_ms", _PING_MS),
+                ("grpc.http2.max_ping_strikes", 0),
+                ("grpc.max_connection_idle_ms", settings.grpc_client_idle_time_mills),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        self._server.add_generic_rpc_handlers((self._service.handler(),))
+        self.port = 0
+
+    async def start(self, host: str = "0.0.0.0") -> None:
+        """Listen.
+
+        @raise RuntimeError: the port cannot be had.
+        """
+        address = f"{host}:{self._settings.grpc_server_port}"
+        self.port = self._server.add_insecure_port(address)
+        self._instance.start()
+        await self._server.start()
+        tasks = self._instance.tasks
+        tasks.spawn(self._scanning())
+        tasks.spawn(self._renewing())
+
+    async def stop(self) -> None:
+        """Take no more calls, finish those under way, and leave the brokers.
+
+        Streams end, and receives may wait no longer than is allowed.
+        """
+        self._service.close_streams()
+        await self._server.stop(self._settings.grpc_shutdown_time_seconds)
+        await self._calls.close()
+        await self._instance.close()
+
+    async def _scanning(self) -> None:
+        runtime = self._instance.runtime
+        while True:
+            await runtime.sleep(SCAN_SECONDS)
+            now = runtime.monotonic()
+            self._halves.clean(now)
+            for client in self._clients.silent(now):
+                _log.info("Client %s is silent, and is forgotten", client.client_id)
+                await self._calls.renewals.clear(client.client_id)
+
+    async def _renewing(self) -> None:
+        runtime = self._instance.runtime
+        renewals = self._calls.renewals
+        while True:
+            await runtime.sleep(self._settings.renew_schedule_period_millis / 1000)
+            now = runtime.wall_ms()
+            due = renewals.due(now)
+            await asyncio.gather(*(renewals.renew(place, now) for place in due))
+
+
+def _bytes(settings: ProxySettings) -> int:
+    return settings.grpc_max_inbound_message_size

@@ -1,0 +1,126 @@
+# -*- test-case-name: tests.proxy.test_settings -*-
+"""The settings of a proxy, under the names of rmq-proxy.json.
+
+C{docs/facts/proxy.md} 4, 6, 7 and 12 tell what each does in RocketMQ's Proxy; the
+defaults are its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, get_type_hints
+
+import attrs
+
+from rocketbroker.errors import ConfigurationError
+
+
+@attrs.frozen(kw_only=True)
+class ProxySettings:
+    """What rmq-proxy.json may set; times are milliseconds unless a name tells another
+    unit."""
+
+    rocket_mq_cluster_name: str = "DefaultCluster"
+    namesrv_addr: str = ""
+    grpc_server_port: int = 8081
+    grpc_max_inbound_message_size: int = 136314880
+    grpc_client_idle_time_mills: int = 120_000
+    grpc_shutdown_time_seconds: int = 30
+    max_message_size: int = 4 * 1024 * 1024
+    enable_message_body_empty_check: bool = True
+    user_property_max_num: int = 128
+    max_user_property_size: int = 16384
+    max_message_group_size: int = 64
+    max_transaction_recovery_second: int = 3600
+    max_delay_time_mills: int = 86_400_000
+    enable_topic_message_type_check: bool = True
+    grpc_client_producer_max_attempts: int = 3
+    grpc_client_producer_backoff_initial_millis: int = 10
+    grpc_client_producer_backoff_max_millis: int = 1000
+    grpc_client_producer_backoff_multiplier: int = 2
+    grpc_client_consumer_long_polling_batch_size: int = 32
+    grpc_client_consumer_min_long_polling_timeout_millis: int = 5000
+    grpc_client_consumer_max_long_polling_timeout_millis: int = 20_000
+    enable_proxy_auto_renew: bool = True
+    default_invisible_time_mills: int = 60_000
+    min_invisible_time_mills_for_recv: int = 10_000
+    max_invisible_time_mills: int = 43_200_000
+    invisible_time_millis_when_clear: int = 1000
+    renew_ahead_time_millis: int = 10_000
+    renew_max_time_millis: int = 10_800_000
+    renew_schedule_period_millis: int = 5000
+    max_renew_retry_times: int = 3
+    transaction_data_expire_millis: int = 30_000
+    transaction_data_max_num: int = 15
+    channel_expired_timeout: int = 120_000
+    topic_route_service_cache_refresh_seconds: int = 20
+
+
+#: rmq-proxy.json has one name that is not camel case of ours.
+_OTHER_NAMES: Final = {"rocket_mq_cluster_name": "rocketMQClusterName"}
+
+
+def _key(name: str) -> str:
+    first, *rest = name.split("_")
+    return _OTHER_NAMES.get(name) or first + "".join(word.title() for word in rest)
+
+
+#: The names of rmq-proxy.json, and ours for them.
+KEYS: Final = {_key(field.name): field.name for field in attrs.fields(ProxySettings)}
+
+
+def settings_of(values: Mapping[str, Any]) -> tuple[ProxySettings, list[str]]:
+    """The settings that rmq-proxy.json has, and its keys that are not used here.
+
+    @raise ConfigurationError: a value is of another kind.
+    """
+    kinds = get_type_hints(ProxySettings)
+    given: dict[str, Any] = {}
+    for key, value in values.items():
+        name = KEYS.get(key)
+        if name is None:
+            continue
+        if type(value) is not kinds[name]:
+            raise ConfigurationError(
+                f"{key} is a {kinds[name].__name__} in rmq-proxy.json, not {value!r}"
+            )
+        given[name] = value
+    return ProxySettings(**given), sorted(set(values) - set(KEYS))
+
+
+def settings_from(text: str) -> tuple[ProxySettings, list[str]]:
+    """The settings of a file, see L{settings_of}.
+
+    @raise ConfigurationError: it is no JSON object, or a value is of another kind.
+    """
+    try:
+        values = json.loads(text)
+    except ValueError as problem:
+        raise ConfigurationError(f"rmq-proxy.json is no JSON: {problem}") from None
+    if not isinstance(values, dict):
+        raise ConfigurationError("rmq-proxy.json is no JSON object")
+    return settings_of(values)
+
+
+def settings_with(settings: ProxySettings, texts: Mapping[str, str]) -> ProxySettings:
+    """Settings with those of a command line in their place.
+
+    @param texts: values by the names of rmq-proxy.json; times and numbers in digits.
+    @raise ConfigurationError: a name is not known, or a value makes no sense.
+    """
+    changes: dict[str, Any] = {}
+    kinds = get_type_hints(ProxySettings)
+    for key, text in texts.items():
+        name = KEYS.get(key)
+        if name is None:
+            raise ConfigurationError(f"{key} is no setting of a proxy")
+        if kinds[name] is str:
+            changes[name] = text
+        elif kinds[name] is int and text.lstrip("-").isdecimal():
+            changes[name] = int(text)
+        elif kinds[name] is bool and text in ("true", "false"):
+            changes[name] = text == "true"
+        else:
+            raise ConfigurationError(f"{key} cannot be {text!r}")
+    return attrs.evolve(settings, **changes)

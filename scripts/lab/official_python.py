@@ -1,0 +1,226 @@
+"""The official Python client for RocketMQ 5 (gRPC), in a process of its own.
+
+    python3 -m scripts.lab.official_python ENDPOINT SCENARIO TOPIC
+
+It does one scenario on a fresh topic, and prints C{passed}. Its log goes below HOME.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from rocketmq import (
+    ClientConfiguration,
+    ConsumeResult,
+    Credentials,
+    FilterExpression,
+    Message,
+    MessageListener,
+    Producer,
+    PushConsumer,
+    SimpleConsumer,
+    TransactionChecker,
+    TransactionResolution,
+)
+
+#: How long a scenario may take, in seconds.
+SECONDS: Final = 60.0
+
+#: How long a message is invisible to others that is received.
+INVISIBLE_SECONDS: Final = 15
+
+
+def made(topic: str, body: str, **more: Any) -> Any:
+    """A message."""
+    message = Message()
+    message.topic = topic
+    message.body = body.encode()
+    for name, value in more.items():
+        setattr(message, name, value)
+    return message
+
+
+def receive(consumer: Any, count: int) -> list[Any]:
+    """The next messages, acknowledged."""
+    found: list[Any] = []
+    end = time.monotonic() + SECONDS
+    while len(found) < count:
+        assert time.monotonic() < end, [message.body for message in found]
+        for message in consumer.receive(32, INVISIBLE_SECONDS) or ():
+            consumer.ack(message)
+            found.append(message)
+    return found
+
+
+class Listener(MessageListener):  # type: ignore[misc]  # it has no types
+    """Takes messages; fails with those that begin with C{again}, once each."""
+
+    def __init__(self) -> None:
+        self.found: queue.Queue[Any] = queue.Queue()
+
+    def consume(self, message: Any) -> Any:
+        """Take one."""
+        self.found.put(message)
+        again = message.body.startswith(b"again") and message.delivery_attempt == 1
+        return ConsumeResult.FAILURE if again else ConsumeResult.SUCCESS
+
+
+class Committing(TransactionChecker):  # type: ignore[misc]  # likewise
+    """Commits what it is asked about."""
+
+    def __init__(self) -> None:
+        self.asked: queue.Queue[Any] = queue.Queue()
+
+    def check(self, message: Any) -> Any:
+        """Commit."""
+        self.asked.put(message)
+        return TransactionResolution.COMMIT
+
+
+class Scene:
+    """One scenario's clients."""
+
+    def __init__(self, endpoint: str, topic: str) -> None:
+        self.configuration = ClientConfiguration(endpoint, Credentials("a", "b"))
+        self.topic = topic
+        self.group = f"G_{topic}"
+        self._running: list[Any] = []
+
+    def start(self, client: Any) -> Any:
+        """Start a client, which is stopped at the end."""
+        client.startup()
+        self._running.append(client)
+        return client
+
+    def producer(self, checker: Any = None) -> Any:
+        """A producer."""
+        return self.start(Producer(self.configuration, (self.topic,), checker))
+
+    def simple(self, expression: Any = None) -> Any:
+        """A simple consumer."""
+        wanted = {self.topic: expression or FilterExpression()}
+        return self.start(SimpleConsumer(self.configuration, self.group, wanted, 5))
+
+    def push(self, listener: Any) -> Any:
+        """A push consumer."""
+        wanted = {self.topic: FilterExpression()}
+        return self.start(
+            PushConsumer(self.configuration, self.group, listener, wanted)
+        )
+
+    def stop(self) -> None:
+        """Stop them."""
+        for client in reversed(self._running):
+            client.shutdown()
+
+
+def normal(scene: Scene) -> None:
+    """Bodies, tags, keys and properties arrive; a filter by tag holds."""
+    consumer, producer = scene.simple(FilterExpression("a || b")), scene.producer()
+    for number in range(20):
+        tag = "abc"[number % 3]
+        message = made(scene.topic, f"body {number}", tag=tag, keys=f"k{number}")
+        message.add_property("n", str(number))
+        assert producer.send(message).message_id
+    found = receive(consumer, 14)
+    wanted = {f"body {n}".encode() for n in range(20) if n % 3 != 2}
+    assert {message.body for message in found} == wanted
+    for message in found:
+        assert message.keys == {f"k{message.properties['n']}"}, message
+        assert message.delivery_attempt == 1
+
+
+def fifo(scene: Scene) -> None:
+    """Messages of a group come in their order."""
+    producer = scene.producer()
+    for number in range(10):
+        producer.send(made(scene.topic, str(number), message_group="g"))
+    listener = Listener()
+    scene.push(listener)
+    found = [listener.found.get(timeout=SECONDS).body for _ in range(10)]
+    assert found == [str(number).encode() for number in range(10)], found
+
+
+def delay(scene: Scene) -> None:
+    """A message comes when it is due; one that is recalled does not."""
+    consumer, producer = scene.simple(), scene.producer()
+    due = int(time.time()) + 3
+    producer.send(made(scene.topic, "due", delivery_timestamp=due))
+    later = made(scene.topic, "recalled", delivery_timestamp=due + 2)
+    handle = producer.send(later).recall_handle
+    assert producer.recall_message(scene.topic, handle)
+    assert [message.body for message in receive(consumer, 1)] == [b"due"]
+    assert time.time() >= due - 1
+    assert not consumer.receive(32, INVISIBLE_SECONDS)
+
+
+def transaction(scene: Scene) -> None:
+    """What is committed arrives, also by a check; what is rolled back does not."""
+    checker = Committing()
+    producer, consumer = scene.producer(checker), scene.simple()
+    for body in ("committed", "rolled back", "checked"):
+        half = producer.begin_transaction()
+        producer.send(made(scene.topic, body), half)
+        if body == "committed":
+            half.commit()
+        elif body == "rolled back":
+            half.rollback()
+    found = receive(consumer, 2)
+    assert {message.body for message in found} == {b"committed", b"checked"}
+    assert checker.asked.get(timeout=1).body == b"checked"
+
+
+def retry(scene: Scene) -> None:
+    """What a push consumer fails with comes again, and so does what rests."""
+    producer = scene.producer()
+    listener = Listener()
+    consumer = scene.push(listener)
+    producer.send(made(scene.topic, "again"))
+    attempts = [listener.found.get(timeout=SECONDS).delivery_attempt for _ in "12"]
+    assert attempts == [1, 2], attempts
+    consumer.shutdown()
+    simple = scene.simple()
+    producer.send(made(scene.topic, "rests"))
+    (message,) = receive_one(simple)
+    simple.change_invisible_duration(message, 10)
+    before = message.delivery_attempt
+    (message,) = receive_one(simple)
+    assert message.delivery_attempt > before, message
+    simple.ack(message)
+
+
+def receive_one(consumer: Any) -> list[Any]:
+    """The next message, not acknowledged."""
+    end = time.monotonic() + SECONDS
+    while not (found := consumer.receive(1, INVISIBLE_SECONDS)):
+        assert time.monotonic() < end
+    return list(found)
+
+
+SCENARIOS: Final[dict[str, Callable[[Scene], None]]] = {
+    "normal": normal,
+    "fifo": fifo,
+    "delay": delay,
+    "transaction": transaction,
+    "retry": retry,
+}
+
+
+def main() -> int:
+    """Do one."""
+    endpoint, scenario, topic = sys.argv[1:]
+    scene = Scene(endpoint, topic)
+    try:
+        SCENARIOS[scenario](scene)
+    finally:
+        scene.stop()
+    print("passed", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The proxy as a program: its command line."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.proxy import Options, makeService, settings_of
+
+
+class CommandLineTests(SynchronousTestCase):
+    """Flags, settings, and how they are refused."""
+
+    def options(self, *args: str) -> Options:
+        """What a command line says."""
+        options = Options()
+        options.parseOptions(args)
+        return options
+
+    def file(self, text: str) -> str:
+        """A settings file."""
+        path = self.mktemp()
+        Path(path).write_text(text)
+        return str(Path(path).absolute())
+
+    def test_fileIsRocketMQs(self) -> None:
+        """Flags win over it; what is not used here is told."""
+        path = self.file('{"grpcServerPort": 1, "namesrvAddr": "a:1", "useX": 1}')
+        settings, servers, unused = settings_of(self.options("-c", path), {})
+        self.assertEqual((settings.grpc_server_port, servers), (1, ("a:1",)))
+        self.assertEqual(unused, ["useX"])
+        flags = self.options("-c", path, "-n", "b:2", "--set", "grpcServerPort=0")
+        settings, servers, _ = settings_of(flags, {})
+        self.assertEqual((settings.grpc_server_port, servers), (0, ("b:2",)))
+
+    def test_nameServersMayStandInTheEnvironment(self) -> None:
+        """As Java's Proxy takes them, and as our programs do."""
+        for variables, wanted in (
+            ({"NAMESRV_ADDR": "c:3;d:4"}, ("c:3", "d:4")),
+            ({"ROCKETMQ_NAMESRV": "e:5"}, ("e:5",)),
+            ({}, ("127.0.0.1:9876",)),
+        ):
+            self.assertEqual(settings_of(self.options(), variables)[1], wanted)
+
+    def test_mistakesAreOneSentence(self) -> None:
+        """With exit status 1; twistd's own reactor is one."""
+        for args, words in (
+            (("-c", "/nowhere"), "/nowhere cannot be read: "),
+            (("-c", self.file("[]")), "rmq-proxy.json is no JSON object"),
+            (("--set", "grpcServerPort=x"), "grpcServerPort cannot be 'x'"),
+            (("-n", "a"), ""),
+        ):
+            output = io.StringIO()
+            with redirect_stderr(output), self.assertRaises(SystemExit) as caught:
+                makeService(self.options(*args))
+            self.assertEqual(caught.exception.code, 1)
+            self.assertEqual(output.getvalue().count("\n"), 1)
+            known = "A proxy needs the reactor of asyncio"
+            said = output.getvalue()
+            self.assertTrue(said.startswith((words, known)), said)

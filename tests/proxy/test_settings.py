@@ -1,0 +1,62 @@
+"""Settings of a proxy."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.errors import ConfigurationError
+from rocketbroker.proxy.settings import ProxySettings, settings_from, settings_with
+
+
+class SettingsTests(SynchronousTestCase):
+    """rmq-proxy.json and C{--set}."""
+
+    def test_fileSetsWhatItNames(self) -> None:
+        """By RocketMQ's names; what is not used here is told."""
+        settings, unused = settings_from(
+            '{"rocketMQClusterName": "c", "grpcServerPort": 1, "useDelayLevel": true}'
+        )
+        self.assertEqual(
+            settings, ProxySettings(rocket_mq_cluster_name="c", grpc_server_port=1)
+        )
+        self.assertEqual(unused, ["useDelayLevel"])
+
+    def test_otherFilesAreOneSentence(self) -> None:
+        """No JSON, no object, a value of another kind."""
+        for text, words in (
+            ("{", "rmq-proxy.json is no JSON: "),
+            ("[]", "rmq-proxy.json is no JSON object"),
+            (
+                '{"grpcServerPort": "1"}',
+                "grpcServerPort is a int in rmq-proxy.json, not '1'",
+            ),
+            (
+                '{"enableProxyAutoRenew": 1}',
+                "enableProxyAutoRenew is a bool in rmq-proxy.json, not 1",
+            ),
+        ):
+            problem = self.assertRaises(ConfigurationError, settings_from, text)
+            self.assertTrue(str(problem).startswith(words), str(problem))
+
+    def test_commandLineWins(self) -> None:
+        """Each kind of value; what is none is refused."""
+        texts = {
+            "grpcServerPort": "0",
+            "enableProxyAutoRenew": "false",
+            "namesrvAddr": "a:1",
+        }
+        settings = settings_with(ProxySettings(), texts)
+        self.assertEqual(
+            settings,
+            ProxySettings(
+                grpc_server_port=0, enable_proxy_auto_renew=False, namesrv_addr="a:1"
+            ),
+        )
+        for key, text in (
+            ("grpcServerPort", "x"),
+            ("enableProxyAutoRenew", "1"),
+            ("nothing", "1"),
+        ):
+            self.assertRaises(
+                ConfigurationError, settings_with, ProxySettings(), {key: text}
+            )

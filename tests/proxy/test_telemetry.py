@@ -1,0 +1,106 @@
+"""Settings of clients, and checks of transactions."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.proxy.messages_pb2 import ClientType, Code, MessageType, Settings
+from rocketbroker.proxy.statuses import Refusal
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import ONEWAY, Command
+from tests.proxy.proxied import Proxied
+
+
+class SettingsTests(SynchronousTestCase):
+    """What a client says, and what it is told."""
+
+    def test_settingsAreAnsweredOnTheStream(self) -> None:
+        """By what the client has to go by."""
+        proxied = Proxied()
+        proxied.consume()
+        (command,) = proxied.commands
+        self.assertEqual(command.status.code, Code.OK)
+        self.assertEqual(command.settings.subscription.receive_batch_size, 32)
+        self.assertEqual(command.settings.subscription.group.name, "G")
+
+    def test_settingsThatSayNothingAreRefused(self) -> None:
+        """So are consumers of a kind that is not served, and wrong names."""
+        proxied = Proxied()
+        came = proxied.telemetry.settings_came
+        for given, code in (
+            (Settings(), Code.BAD_REQUEST),
+            (
+                Settings(client_type=ClientType.PULL_CONSUMER, subscription={}),
+                Code.ILLEGAL_CONSUMER_GROUP,
+            ),
+        ):
+            call = came("C", given, proxied.commands.append)
+            problem = self.assertRaises(Refusal, proxied.finish, call)
+            self.assertEqual(problem.code, code)
+        self.assertEqual(len(proxied.clients), 0)
+
+    def test_streamThatEndsIsNoStreamAnyMore(self) -> None:
+        """But another one of the same client is."""
+        proxied = Proxied()
+        proxied.produce("T")
+        client = proxied.clients.get("C")
+        assert client is not None and client.stream is not None
+        proxied.telemetry.stream_ended("C", print)
+        self.assertIsNotNone(client.stream)
+        proxied.telemetry.stream_ended("C", client.stream)
+        self.assertIsNone(client.stream)
+        proxied.telemetry.stream_ended("D", print)
+
+
+class CheckTests(SynchronousTestCase):
+    """What brokers ask producers."""
+
+    def setUp(self) -> None:
+        """A producer of a topic with transactions."""
+        self.proxied = Proxied()
+        self.proxied.cluster.kinds["T"] = "MIXED"
+        self.proxied.produce("T")
+        self.proxied.runtime.settle()
+
+    def check(self) -> None:
+        """Let the broker ask about a half message."""
+        broker = self.proxied.broker
+        kept = {"UNIQ_KEY": "01ID", "PGROUP": "T", "TRAN_MSG": "true"}
+        broker.put("T", 0, b"half", kept)
+        half = broker.queues["T", 0][-1]
+        fields = {
+            "tranStateTableOffset": "5",
+            "commitLogOffset": "77",
+            "transactionId": "tx",
+            "bname": "b1",
+        }
+        code = RequestCode.CHECK_TRANSACTION_STATE
+        (link,) = self.proxied.runtime.links_to("b1:10911")
+        link.send(Command(code, fields, half, flag=ONEWAY))
+        self.proxied.runtime.settle()
+
+    def test_proxyIsAProducerOfTheTopic(self) -> None:
+        """Also of one that takes all types, which RocketMQ's Proxy forgets."""
+        (data,) = self.proxied.broker.heartbeats
+        groups = [one.group_name for one in data.producer_data_set]
+        self.assertIn("T", groups)
+
+    def test_producerIsAskedOverItsStream(self) -> None:
+        """And its answer finds the half message."""
+        self.check()
+        command = self.proxied.commands[-1].recover_orphaned_transaction_command
+        self.assertEqual(command.transaction_id, "tx")
+        self.assertEqual(command.message.body, b"half")
+        system = command.message.system_properties
+        self.assertEqual(system.message_type, MessageType.TRANSACTION)
+        half = self.proxied.halves.take("T", "tx", 0.0)
+        assert half is not None
+        self.assertEqual((half.broker, half.position), ("b1", 77))
+
+    def test_nobodyIsAskedWithoutAStream(self) -> None:
+        """The broker asks again."""
+        self.proxied.clients.forget("C")
+        count = len(self.proxied.commands)
+        self.check()
+        self.assertEqual(len(self.proxied.commands), count)
+        self.assertIsNone(self.proxied.halves.take("T", "tx", 0.0))
