@@ -197,6 +197,7 @@ class ExampleTests(SynchronousTestCase):
         self.assertEqual(process.returncode, 0, (text, lines))
         self.assertEqual([line for line in lines if line in wanted], wanted, text)
 
+    @needs("opentelemetry")
     def test_pagesOfTheClient(self) -> None:
         """Each program of C{docs/clients.rst} prints what stands behind its prints; so
         do those of the page for who comes from an older release."""
