@@ -21,6 +21,7 @@ from rocketbroker.client.runtime import Future
 from rocketbroker.client.waits import Tasks
 from rocketbroker.config.addresses import split_address
 from rocketbroker.errors import (
+    ClientClosed,
     ConfigurationError,
     MessageIllegal,
     RequestTimeout,
@@ -73,6 +74,7 @@ class Replies:
         @param timeout: seconds for both.
         @raise RequestTimeout: nobody has replied in time. Other errors as those of
             L{Producer.send}.
+        @raise ClientClosed: it was closed meanwhile.
         """
         instance = self._instance
         asked = instance.unique_key()
@@ -92,6 +94,12 @@ class Replies:
             timer.cancel()
             del self._awaited[asked]
             await tasks.end()
+
+    def close(self) -> None:
+        """Whoever waits for a reply waits no more."""
+        for reply in self._awaited.values():
+            if not reply.done():
+                reply.set_exception(ClientClosed("the session was closed"))
 
     async def _send(
         self,

@@ -196,6 +196,8 @@ class Session:
         self._closed = True
         self.stop()
         streams = [stream.close() for stream in [*self._streams]]
+        if self._replies is not None:
+            self._replies.close()
         await together(self._runtime, streams)
         if self._producer is not None:
             await self._producer.close()

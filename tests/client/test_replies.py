@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.client.received import MessageView, ReceivedMessage
 from rocketbroker.errors import (
+    ClientClosed,
     MessageIllegal,
     RequestTimeout,
     SystemFailure,
@@ -119,6 +120,12 @@ class ReplyTests(SynchronousTestCase):
         before = len(self.runtime.connects)
         self.runtime.advance(3.0)
         self.assertEqual(len(self.runtime.connects), before)
+
+    def test_closedAskerWaitsNoMore(self) -> None:
+        """It is told so, and not that nobody has replied."""
+        asking = self.ask()
+        self.runtime.finish(self.mq.close())
+        self.assertRaises(ClientClosed, asking.value)
 
     def test_onlyWhatIsAskedIsAnswered(self) -> None:
         """Other messages have nobody who waits."""
