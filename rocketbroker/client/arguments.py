@@ -58,6 +58,35 @@ def moment_ms(at: float | datetime | None) -> int:
     return round(at * 1000)
 
 
+def check_search(key: object, message_id: object) -> None:
+    """Refuse what nothing can be found by.
+
+    @raise ConfigurationError: it is not one of the two, or no string.
+    """
+    given = [one for one in (key, message_id) if one is not None]
+    if len(given) != 1 or not isinstance(given[0], str) or not given[0]:
+        raise ConfigurationError(
+            "find is given a key or a message_id, one string, not "
+            f"key={key!r}, message_id={message_id!r}"
+        )
+
+
+def bound_ms(name: str, at: float | datetime | None, unless_given: int) -> int:
+    """One end of a span of time.
+
+    @param name: how users call it.
+    @raise ConfigurationError: it is no time.
+    """
+    if at is None:
+        return unless_given
+    try:
+        return moment_ms(at)
+    except MessageIllegal:
+        raise ConfigurationError(
+            f"{name} is a datetime or seconds since 1970, not {at!r}"
+        ) from None
+
+
 def check_queue(topic: str, queue: object) -> None:
     """Refuse what is no queue of a topic.
 

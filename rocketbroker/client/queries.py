@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias, final
 
 from rocketbroker.client.instance import Instance
-from rocketbroker.client.received import MessageView
+from rocketbroker.client.received import MessageView, view
 from rocketbroker.client.waits import together
 from rocketbroker.errors import QueryNotFound, RocketbrokerError, SystemFailure
 from rocketbroker.records import hosts, ids
@@ -49,6 +49,7 @@ class Queries:
         self, topic: str, key: str, most: int, begin_ms: int, end_ms: int
     ) -> list[MessageView]:
         """The messages with a key, by store time; the newest if there are more."""
+        topic = self._instance.namespace.inside(topic)
 
         async def ask(address: str) -> list[StoredMessage]:
             search = KeySearch(topic, key, most, begin_ms, end_ms)
@@ -63,6 +64,7 @@ class Queries:
 
     async def by_id(self, topic: str, message_id: str) -> list[MessageView]:
         """The message with an id; more if it was stored more than once."""
+        topic = self._instance.namespace.inside(topic)
         found = await self._viewed(topic, message_id)
         if found:
             return found
@@ -97,7 +99,7 @@ class Queries:
             found = told(await ask(address, command, VIEW_SECONDS))
         except SystemFailure:
             return []
-        return [viewed(broker, one) for one in found]
+        return [self._view(broker, one) for one in found]
 
     async def _told(self, address: str, command: Command) -> list[StoredMessage]:
         ask = self._instance.connections.ask
@@ -119,13 +121,14 @@ class Queries:
             except RocketbrokerError as problem:
                 problems.append(problem)
 
-        view = await self._instance.routes.view(topic)
-        asks = [ask_one(*broker) for broker in sorted(view.any.items())]
+        route = await self._instance.routes.view(topic)
+        asks = [ask_one(*broker) for broker in sorted(route.any.items())]
         await together(self._instance.runtime, asks)
         found.sort(key=lambda one: by_store_time(one[1]))
-        return [viewed(*one) for one in found], problems[0] if problems else None
+        views = [self._view(*one) for one in found]
+        return views, problems[0] if problems else None
 
-
-def viewed(broker: str, stored: StoredMessage) -> MessageView:
-    """A stored message, as it was read at a broker."""
-    return MessageView(stored, MessageQueue(stored.topic, broker, stored.queue_id))
+    def _view(self, broker: str, stored: StoredMessage) -> MessageView:
+        """A stored message, as it was read at a broker."""
+        queue = MessageQueue(stored.topic, broker, stored.queue_id)
+        return view(stored, queue, self._instance.namespace)

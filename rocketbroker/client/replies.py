@@ -67,27 +67,28 @@ class Replies:
         instance.connections.watch(code, self._pushed)
 
     async def ask(
-        self, message: Message, queue: MessageQueue | None, timeout: float
+        self, message: Message, queue: MessageQueue | None, timeout: float | None
     ) -> MessageView:
         """Send a message and wait for its reply.
 
-        @param timeout: seconds for both.
+        @param timeout: seconds for both; None: the patience of the client.
         @raise RequestTimeout: nobody has replied in time. Other errors as those of
             L{Producer.send}.
         @raise ClientClosed: it was closed meanwhile.
         """
         instance = self._instance
+        seconds = instance.settings.patience if timeout is None else timeout
         asked = instance.unique_key()
         message.properties |= {
             properties.CORRELATION_ID: asked,
             properties.REPLY_TO_CLIENT: instance.membership.client_id,
-            properties.TTL: str(round(timeout * 1000)),
+            properties.TTL: str(round(seconds * 1000)),
         }
         reply: Future[MessageView] = instance.runtime.future()
         self._awaited[asked] = reply
-        timer = instance.runtime.call_later(timeout, _expire, reply, timeout)
+        timer = instance.runtime.call_later(seconds, _expire, reply, seconds)
         tasks = Tasks(instance.runtime)
-        tasks.spawn(self._send(message, queue, timeout, reply))
+        tasks.spawn(self._send(message, queue, seconds, reply))
         try:
             return await reply
         finally:
@@ -105,12 +106,12 @@ class Replies:
         self,
         message: Message,
         queue: MessageQueue | None,
-        timeout: float,
+        seconds: float,
         reply: Future[MessageView],
     ) -> None:
         try:
-            await self._introduce(message.topic)
-            await self._producer.send(message, queue, timeout)
+            await self._introduce(self._instance.namespace.inside(message.topic))
+            await self._producer.send(message, queue, seconds)
         except RocketbrokerError as problem:
             if not reply.done():
                 reply.set_exception(problem)

@@ -197,18 +197,18 @@ class BrokerRequests:
         code = RequestCode.CONSUMER_SEND_MSG_BACK
         await self._ask(queue, code, header, SEND_BACK_SECONDS)
 
-    async def recall(self, topic: str, handle: str, group: str) -> str:
+    async def recall(self, topic: str, handle: str | None, group: str) -> str:
         """Take a message back that waits for its time; its message id.
 
         @param group: of the producer.
         @raise MessageIllegal: it is no recall handle.
         """
         try:
-            broker = RecallHandle.parse(handle).broker_name
+            broker = RecallHandle.parse(handle or "").broker_name
         except Malformed as problem:
             raise MessageIllegal(str(problem)) from None
         header = RecallMessageRequestHeader(
-            producer_group=group, topic=topic, recall_handle=handle, bname=broker
+            producer_group=group, topic=topic, recall_handle=handle or "", bname=broker
         )
         await self._routes.view(topic)
         answer = await self._connections.ask(

@@ -16,10 +16,12 @@ from typing import Final, TypeVar, Unpack, final
 import attrs
 
 from rocketbroker.client.arguments import (
+    bound_ms,
     check_concurrency,
     check_listener,
     check_queue,
     check_queues,
+    check_search,
     check_timeout,
     delay_ms,
     messages_of,
@@ -173,9 +175,9 @@ class Session:
     def forked(self) -> None:
         """See L{rocketbroker.config.forks.Forked}: a child sends, and listens,
         over connections of its own; what it was given before belongs to the parent."""
-        self._left += [self._sending, self._transactions, self._streams]
+        self._left += [self._sending, self._transactions, self._replies, self._streams]
         self._left += self._registrations
-        self._sending = self._producer = self._transactions = None
+        self._sending = self._producer = self._transactions = self._replies = None
         self._streams = []
         self._stopped = Signal(self._runtime)
         if not self._closed:
@@ -314,35 +316,39 @@ class Session:
         properties: Mapping[str, str] | None = None,
         order_key: str | None = None,
         queue: MessageQueue | None = None,
-        timeout: float = REPLY_SECONDS,
+        timeout: float | None = REPLY_SECONDS,
     ) -> MessageView:
         """Send a message to which a reader replies, and wait for that reply.
 
         Arguments and errors as those of L{send}.
 
-        @param timeout: seconds for both.
+        @param timeout: seconds for both; None: the patience of C{connect}.
         @raise RequestTimeout: nobody has replied in time; the message may have been
             read all the same, and what is replied later is lost.
         """
         message = message_of(
             topic, body, tag, keys, properties, 0, None, None, order_key
         )
+        check_queue(topic, queue)
+        check_timeout(timeout)
         if self._replies is None:
             self._replies = Replies(*self._sender())
         return await self._replies.ask(message, queue, timeout)
 
-    async def recall(self, topic: str, handle: str) -> str:
+    async def recall(self, topic: str, handle: str | None) -> str:
         """Take back a message that waits for its time: nobody will read it.
 
         @param handle: C{recall_handle} of the result of its send. Brokers before 5.3
             give none.
         @return: the message id.
-        @raise MessageIllegal: it is no recall handle.
+        @raise MessageIllegal: it is no recall handle, or the broker gave none.
         @raise BrokerError: the broker refuses; it may be too late, or recalling may be
             off there (C{recallMessageEnable}).
         """
         instance, _ = self._sender()
-        return await instance.requests.recall(topic, handle, self._producing.group)
+        space = instance.namespace
+        group = space.producer_group(self._producing.group)
+        return await instance.requests.recall(space.inside(topic), handle, group)
 
     async def find(
         self,
@@ -372,12 +378,12 @@ class Session:
         """
         instance, _ = self._sender()
         queries = Queries(instance)
-        if key is not None and message_id is None:
-            span = _ms(begin, 0), _ms(end, FOREVER_MS)
-            return await queries.by_key(topic, key, max_messages, *span)
-        if message_id is not None and key is None:
+        check_search(key, message_id)
+        if message_id is not None:
             return await queries.by_id(topic, message_id)
-        raise ConfigurationError("find is given a key or a message_id: one")
+        assert key is not None
+        first, last = bound_ms("begin", begin, 0), bound_ms("end", end, FOREVER_MS)
+        return await queries.by_key(topic, key, max_messages, first, last)
 
     def _sender(self) -> tuple[Instance, Producer]:
         """The client that sends, and its producer."""
@@ -635,12 +641,6 @@ class Session:
             await message.ack()
         else:
             await message.retry()
-
-
-def _ms(at: float | datetime | None, unless_given: int) -> int:
-    if at is None:
-        return unless_given
-    return round((at.timestamp() if isinstance(at, datetime) else at) * 1000)
 
 
 def message_of(

@@ -178,13 +178,16 @@ class SendRequests:
         text = message.property_bytes(key).decode("utf-8")
         if self._instance and INSTANCE_ID not in message.properties:
             text += self._instance
-        topic = names.in_namespace(self._namespace, message.topic)
+        is_reply = message.properties.get(MESSAGE_TYPE) == REPLY
+        topic = message.topic  # that of replies is the cluster's
+        if not is_reply:
+            topic = names.in_namespace(self._namespace, topic)
         ext = self._ext(topic, sys_flag, message.flag, text)
         if names.is_retry_topic(topic):
             ext["j"] = message.properties.get(RECONSUME_TIME, "0")
             ext["l"] = message.properties.get(MAX_RECONSUME_TIMES, "16")
         code = RequestCode.SEND_MESSAGE_V2
-        if message.properties.get(MESSAGE_TYPE) == REPLY:
+        if is_reply:
             code = RequestCode.SEND_REPLY_MESSAGE_V2
         return SendRequest(topic, code, ext, body, (key,))
 

@@ -168,6 +168,22 @@ class ForkTests(SynchronousTestCase):
         self.assertEqual(self.runtime.links, parents)
         self.assertNotEqual(first.message_id[:24], second.message_id[:24])
 
+    def test_childAsksAsAClientOfItsOwn(self) -> None:
+        """So replies to its requests come to it, and not to its parent."""
+        runtime = self.runtime
+        self.here.cluster.topics["c_REPLY_TOPIC"] = {"b1": 1}
+        runtime.start(self.mq.request("T", "parent"))
+        runtime.settle()
+        runtime.fork()
+        asking = runtime.start(self.mq.request("T", "child"))
+        stream = self.here.session().consumer("T", "G", start="earliest")
+        runtime.finish(stream.__aenter__())
+        for _ in range(2):
+            message = runtime.finish(stream.next())
+            assert message is not None
+            runtime.finish(message.reply(f"to the {message.text}"))
+        self.assertEqual(asking.value().text, "to the child")
+
     def test_childSaysThatItsParentReads(self) -> None:
         """Iteration, an acknowledgement; leaving the context does nothing."""
         for mode in ("classic", "pop"):

@@ -218,6 +218,42 @@ class ReceiveTests(SynchronousTestCase):
         self.assertEqual(read, 1)
 
 
+class QuestionTests(SynchronousTestCase):
+    """What is asked of other clients and of brokers."""
+
+    def test_replyComesFromTheNamespace(self) -> None:
+        """By the topic of the cluster, which is in none."""
+        cluster = namespaced()
+        cluster.cluster.topics["c_REPLY_TOPIC"] = {"b1": 1}
+        runtime = cluster.runtime
+        stream = cluster.session().consumer("T", "G", start="earliest")
+        runtime.finish(stream.__aenter__())
+        asking = runtime.start(cluster.session().request("T", "ping"))
+        runtime.settle()
+        message = runtime.finish(stream.next())
+        assert message is not None
+        runtime.finish(message.reply("pong"))
+        self.assertEqual(asking.value().text, "pong")
+        code = RequestCode.SEND_REPLY_MESSAGE_V2
+        self.assertEqual(fields(cluster, code, "b"), {"c_REPLY_TOPIC"})
+
+    def test_messagesAreFoundAndRecalled(self) -> None:
+        """Under the names that users know."""
+        cluster = namespaced()
+        session = cluster.session()
+        sending = session.send("T", "later", keys="k", delay=60)
+        result = cluster.runtime.finish(sending)
+        for finding in (
+            session.find("T", key="k"),
+            session.find("T", message_id=result.message_id),
+        ):
+            (found,) = cluster.runtime.finish(finding)
+            self.assertEqual((found.topic, found.queue), ("T", result.queue))
+        recalling = session.recall("T", result.recall_handle)
+        self.assertEqual(cluster.runtime.finish(recalling), result.message_id)
+        self.assertEqual(fields(cluster, RequestCode.RECALL_MESSAGE, "topic"), {TOPIC})
+
+
 class FieldTests(SynchronousTestCase):
     """What each request says: namespaces of the second kind, and units."""
 

@@ -99,7 +99,12 @@ class QueryTests(SynchronousTestCase):
 
     def test_mistakesAreTold(self) -> None:
         """Key or id, and a topic that is there."""
-        for words in ({}, {"key": "k", "message_id": "i"}):
+        for words in (
+            {},
+            {"key": "k", "message_id": "i"},
+            {"key": 5},
+            {"key": "k", "begin": "yesterday"},
+        ):
             with self.assertRaises(ConfigurationError):
                 self.find(**words)
         with self.assertRaises(TopicNotExist):

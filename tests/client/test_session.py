@@ -73,6 +73,8 @@ class SessionTests(SynchronousTestCase):
         self.assertIsNone(plain.recall_handle)
         with self.assertRaises(MessageIllegal):
             self.runtime.finish(self.mq.recall("T", result.message_id))
+        with self.assertRaises(MessageIllegal):
+            self.runtime.finish(self.mq.recall("T", plain.recall_handle))
 
     def test_orderKeyChoosesTheQueue(self) -> None:
         """Always the same one, that of Java's hash selector."""
