@@ -48,6 +48,9 @@ FLUSH_SECONDS: Final = 5.0
 MAX_BODY_BYTES: Final = 128_000
 MAX_KEY_CHARACTERS: Final = 16_384
 
+#: How long the name of the producer's group gets: a namespace may come before it.
+MAX_GROUP_CHARACTERS: Final = 127
+
 #: How long a message of records may take; and all of them in the end.
 SEND_SECONDS: Final = 5.0
 CLOSE_SECONDS: Final = 5.0
@@ -256,22 +259,33 @@ class MessageTrace(Observer):
         @param topic: where records go.
         @param group: the session's group of producers.
         """
-        own = f"_INNER_TRACE_PRODUCER-{group}-PRODUCE"[: names.MAX_GROUP_CHARACTERS]
+        own = f"_INNER_TRACE_PRODUCER-{group}-PRODUCE"[:MAX_GROUP_CHARACTERS]
         self._runtime = runtime
         self._settings = attrs.evolve(
             settings, observers=None, trace=False, instance_name=None
         )
         self._producing = ProducerSettings(group=own, max_body_bytes=MAX_BODY_BYTES)
         self._topic = topic
+        self._left: list[object] = []
+        self._closing = False
+        self.dropped = 0
+        self._begin()
+        runtime.watch_fork(self)
+
+    def _begin(self) -> None:
         self._waiting: list[TraceRecord] = []
-        self._arrived = Signal(runtime)
-        self._enough = Signal(runtime)
-        self._tasks = Tasks(runtime)
+        self._arrived = Signal(self._runtime)
+        self._enough = Signal(self._runtime)
+        self._tasks = Tasks(self._runtime)
         self._instance: Instance | None = None
         self._producer: Producer | None = None
         self._handlings: dict[Handling, str] = {}
-        self._closing = False
-        self.dropped = 0
+
+    def forked(self) -> None:
+        """See L{rocketbroker.config.forks.Forked}: what waits is sent by the parent; a
+        child begins anew."""
+        self._left += [self._instance, self._producer, self._tasks]
+        self._begin()
 
     async def close(self) -> None:
         """Send what waits, if that can be done soon, and nothing more. Idempotent."""

@@ -139,6 +139,16 @@ class SendTests(TraceCase):
         self.close()
         self.assertLess(self.runtime.monotonic() - begin, 6.0)
 
+    def test_childOfAForkSendsItsOwnTrace(self) -> None:
+        """What waits is sent by the parent."""
+        self.runtime.finish(self.mq.send("T", "parent"))
+        self.runtime.fork()
+        result = self.runtime.finish(self.mq.send("T", "child"))
+        links = [*self.runtime.links]
+        self.close()
+        self.assertEqual([one[5] for one in self.traced()], [result.message_id])
+        self.assertLess(len(self.runtime.links), len(links))
+
     def test_topicMayBeAnother(self) -> None:
         """A name instead of true."""
         here = ClientCluster(trace="Mine")
