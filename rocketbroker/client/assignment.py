@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Final, final
 
+from rocketbroker.client.handlings import Handlings
 from rocketbroker.client.inbox import Inbox
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.pop import PopPlace
@@ -37,14 +38,20 @@ class BrokerAssignment:
     """The shares of one consumer, as brokers say them."""
 
     def __init__(
-        self, instance: Instance, settings: ConsumerSettings, inbox: Inbox
+        self,
+        instance: Instance,
+        settings: ConsumerSettings,
+        inbox: Inbox,
+        handlings: Handlings | None,
     ) -> None:
         """
         @param inbox: takes what is popped.
+        @param handlings: are told of it.
         """
         self._instance = instance
         self._settings = settings
         self._inbox = inbox
+        self._handlings = handlings
         self._own = Rebalance(instance, settings)
         self._popping: dict[str, PopConsumer] = {}
         self._unsupported = False
@@ -99,7 +106,9 @@ class BrokerAssignment:
         if part is None:
             if not places:
                 return
-            part = PopConsumer(self._instance, self._settings, wanted, self._inbox)
+            part = PopConsumer(
+                self._instance, self._settings, wanted, self._inbox, self._handlings
+            )
             self._popping[wanted.topic] = part
         await part.assign(places)
 

@@ -114,9 +114,13 @@ class Consumer:
         self._added: set[str] = set()
         self._rebalance = Rebalance(instance, settings)
         self._inbox = Inbox(runtime, settings.ordered)
+        self.queues: dict[MessageQueue, ProcessQueue] = {}
+        self.handlings = handlings_of(instance, settings)
         self._assignment: BrokerAssignment | None = None
         if settings.assignment == "broker":
-            self._assignment = BrokerAssignment(instance, settings, self._inbox)
+            self._assignment = BrokerAssignment(
+                instance, settings, self._inbox, self.handlings
+            )
         self._tasks = Tasks(runtime)
         self._loops: dict[MessageQueue, Tasks] = {}
         self._wanted = False
@@ -126,8 +130,6 @@ class Consumer:
         self._locks = QueueLocks(instance, settings.group)
         self._closing = False
         self._fixed: Sequence[MessageQueue] | None = None
-        self.queues: dict[MessageQueue, ProcessQueue] = {}
-        self.handlings = handlings_of(instance, settings, self.queues)
         self.received = 0
         self.commits = True
 
@@ -143,7 +145,7 @@ class Consumer:
         instance = self._instance
         group = self.settings.group
         if self.handlings is not None:
-            self.handlings.start()
+            self.handlings.start(self.queues)
         for topic in self._subscriptions:
             try:
                 await instance.routes.view(topic)
@@ -245,6 +247,8 @@ class Consumer:
             if self._assignment is not None:
                 part = self._assignment.popped_by(taken.message)
             if part is None:
+                if self.handlings is not None:
+                    self.handlings.begin(taken)
                 return ReceivedMessage(self, taken, self.namespace)
             message = part.given_out(taken)
             if message is not None:
@@ -255,8 +259,6 @@ class Consumer:
         taken = await self._inbox.next(seconds)
         if taken is not None:
             self.received += 1
-            if self.handlings is not None:
-                self.handlings.begin(taken)
         return taken
 
     async def acknowledge(self, taken: Taken) -> None:

@@ -12,7 +12,6 @@ from rocketbroker.client.instance import Instance
 from rocketbroker.client.observers import Handling, Observers, Outcome
 from rocketbroker.client.process_queue import ProcessQueue
 from rocketbroker.client.received import topic_of
-from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.settings import ConsumerSettings
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.routing.topic_view import MessageQueue
@@ -28,32 +27,45 @@ class Handlings:
     def __init__(
         self,
         observers: Observers,
-        runtime: Runtime,
+        instance: Instance,
         settings: ConsumerSettings,
-        queues: Mapping[MessageQueue, ProcessQueue],
     ) -> None:
         """
-        @param queues: where messages wait.
+        @param settings: of the consumer, with names as brokers know them.
         """
         self._observers = observers
-        self._runtime = runtime
+        self._runtime = instance.runtime
+        self._namespace = instance.namespace
         self._broadcast = settings.broadcast
-        self._queues = queues
+        self._queues: list[Mapping[MessageQueue, ProcessQueue]] = []
         self._given: dict[StoredMessage, Handling] = {}
         self._started = False
-        self.group = settings.group
+        instance.runtime.watch_fork(self)
+        self.group = self._namespace.outside(settings.group)
+
+    def forked(self) -> None:
+        """See L{rocketbroker.config.forks.Forked}: all is the parent's."""
+        self._queues = []
+        self._given = {}
 
     def prefetched(self) -> Mapping[str, int]:
         """See L{ObservedConsumer.prefetched}."""
         found: Counter[str] = Counter()
-        for queue in [*self._queues.values()]:
-            found[queue.queue.topic] += len(queue) - queue.given
+        waiting = [queue for each in [*self._queues] for queue in [*each.values()]]
+        for queue in waiting:
+            topic = self._namespace.outside(queue.queue.topic)
+            found[topic] += len(queue) - queue.given
         return found
 
-    def start(self) -> None:
-        """The consumer starts."""
-        self._started = True
-        self._observers.consumer_started(self)
+    def start(self, queues: Mapping[MessageQueue, ProcessQueue]) -> None:
+        """The consumer, or a part of it, starts.
+
+        @param queues: where its messages wait.
+        """
+        self._queues.append(queues)
+        if not self._started:
+            self._started = True
+            self._observers.consumer_started(self)
 
     def close(self) -> None:
         """The consumer is closed: what is given out counts for nothing."""
@@ -68,8 +80,8 @@ class Handlings:
         message = taken.message
         handling = self._given[message] = Handling(
             message=message,
-            topic=topic_of(message),
-            queue=taken.queue.queue,
+            topic=self._namespace.outside(topic_of(message)),
+            queue=self._namespace.queue_outside(taken.queue.queue),
             group=self.group,
             broadcast=self._broadcast,
             attempt=message.reconsume_times + 1,
@@ -108,9 +120,8 @@ class Handlings:
 def handlings_of(
     instance: Instance,
     settings: ConsumerSettings,
-    queues: Mapping[MessageQueue, ProcessQueue],
 ) -> Handlings | None:
     """The handlings of a consumer; None where nobody observes."""
     if instance.observers is None:
         return None
-    return Handlings(instance.observers, instance.runtime, settings, queues)
+    return Handlings(instance.observers, instance, settings)

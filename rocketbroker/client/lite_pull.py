@@ -93,8 +93,11 @@ class LitePullConsumer:
         self._settle()
         await self._commit_in_time()
         taken = await self._consumer.take(timeout)
+        handlings = self._consumer.handlings
         while taken is not None:
             self._given.append(taken)
+            if handlings is not None:
+                handlings.begin(taken)
             if len(self._given) >= max_messages:
                 break
             taken = await self._consumer.take(0.0)

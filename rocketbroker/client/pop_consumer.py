@@ -17,7 +17,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Final, final
 
-from rocketbroker.client.handlings import handlings_of
+from rocketbroker.client.handlings import Handlings, handlings_of
 from rocketbroker.client.inbox import Inbox, Taken
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.observers import Outcome
@@ -72,11 +72,13 @@ class PopConsumer:
         settings: ConsumerSettings,
         subscription: Subscription,
         inbox: Inbox | None = None,
+        handlings: Handlings | None = None,
     ) -> None:
         """
         @param instance: belongs to this consumer alone, which closes it.
         @param inbox: of the member of which this is a part: then it is not started, but
             told where to pop (L{assign}), and leaves no group.
+        @param handlings: of that member.
         """
         runtime = instance.runtime
         self.namespace = instance.namespace
@@ -96,14 +98,16 @@ class PopConsumer:
         self._room = Signal(runtime)
         self._replies = Producer(instance, ProducerSettings())
         self._closing = False
-        self.handlings = handlings_of(instance, settings, self._places)
+        self.handlings = handlings or handlings_of(instance, settings)
+        if handlings is not None:
+            handlings.start(self._places)
         self.received = 0
 
     async def start(self, wait_for_topic: bool = True) -> None:
         """See L{rocketbroker.client.consumer.Consumer.start}."""
         instance = self._instance
         if self.handlings is not None:
-            self.handlings.start()
+            self.handlings.start(self._places)
         try:
             await instance.routes.view(self._subscription.topic)
         except TopicNotExist:

@@ -180,8 +180,9 @@ class Producer:
             return results
 
     def _sends(self, observers: Observers, messages: Iterable[Message]) -> Sends:
-        monotonic = self._instance.runtime.monotonic
-        return Sends(observers, monotonic, self._settings.group, messages)
+        instance = self._instance
+        group = instance.namespace.outside(self._settings.group)
+        return Sends(observers, instance.runtime.monotonic, group, messages)
 
     def _batches(self, messages: Iterable[Message]) -> list[SendRequest]:
         settings = self._settings
@@ -221,7 +222,7 @@ class Producer:
         chosen = self._choose(queues, queue, key, None)
         address = instance.routes.master(request.topic, chosen.broker)
         if sends is not None:
-            sends.tried(chosen, address)
+            sends.tried(instance.namespace.queue_outside(chosen), address)
         command = Command(request.code, request.ext_for(chosen), request.body)
         await instance.connections.to(address).oneway(command)
         self.sent += 1
@@ -290,7 +291,7 @@ class Producer:
         tries.failed_broker = chosen.broker
         address = instance.routes.master(request.topic, chosen.broker)
         if sends is not None:
-            sends.tried(chosen, address)
+            sends.tried(instance.namespace.queue_outside(chosen), address)
         seconds = min(instance.settings.seconds, max(tries.deadline - now, 0.001))
         command = Command(request.code, request.ext_for(chosen), request.body)
         failed = True

@@ -160,7 +160,7 @@ class Transactions:
         try:
             topic = self._instance.namespace.inside(message.topic)
             address = self._instance.routes.master(topic, broker)
-            self._observe(address, header, message.properties, result.region)
+            self._observe(address, header, topic, message.properties, result.region)
             await self._instance.connections.to(address).oneway(command)
         except RocketbrokerError as problem:
             _log.warning(
@@ -198,8 +198,9 @@ class Transactions:
             bname=asked.bname,
         )
         code = RequestCode.END_TRANSACTION
-        region = stored.properties.get(properties.MSG_REGION, DEFAULT_REGION)
-        self._observe(connection.address, header, stored.properties, region)
+        text = stored.properties
+        region = text.get(properties.MSG_REGION, DEFAULT_REGION)
+        self._observe(connection.address, header, stored.topic, text, region)
         try:
             await connection.oneway(Command(code, header.to_ext(), remark=remark))
         except RocketbrokerError as problem:
@@ -209,20 +210,22 @@ class Transactions:
         self,
         address: str,
         header: EndTransactionRequestHeader,
-        of_message: Mapping[str, str],
+        topic: str,
+        text: Mapping[str, str],
         region: str,
     ) -> None:
         """Let observers know that a broker is told of an end."""
         observers = self._instance.observers
         if observers is None:
             return
+        namespace = self._instance.namespace
         decided = {TRANSACTION_COMMIT: True, TRANSACTION_ROLLBACK: False}
         end = TransactionEnd(
-            group=self._group,
-            topic=header.topic or "",
-            message_id=header.msg_id or "",
-            tag=of_message.get(properties.TAGS),
-            keys=of_message.get(properties.KEYS),
+            group=namespace.outside(self._group),
+            topic=namespace.outside(topic),
+            message_id=header.msg_id,
+            tag=text.get(properties.TAGS),
+            keys=text.get(properties.KEYS),
             address=address,
             transaction_id=header.transaction_id,
             committed=decided.get(header.commit_or_rollback),

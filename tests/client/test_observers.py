@@ -370,6 +370,24 @@ class HandlingTests(ObserverCase):
         self.runtime.finish(consumer.close())
         self.assertEqual(self.diary.consumers, [])
 
+    def test_messagesThatBrokersHavePoppedAreObservedOnce(self) -> None:
+        """Where brokers say who pops what, the member has parts that pop."""
+        self.here.cluster.modes = {"T": "POP"}
+        consumer = self.here.started(assignment="broker")
+        self.here.put("1", "2", "3")
+        self.runtime.settle()
+        (one,) = self.diary.consumers
+        self.assertEqual(one.prefetched()["T"], 3)
+        first, second, _ = self.here.all_of(consumer)
+        self.assertEqual(self.diary.begun, ["T"] * 3)
+        self.runtime.finish(first.ack())
+        self.runtime.finish(second.retry())
+        self.runtime.finish(consumer.close())
+        outcomes = [outcome for _, outcome in self.diary.outcomes]
+        expected = [Outcome.ACKNOWLEDGED, Outcome.RETRIED, Outcome.FAILED]
+        self.assertEqual(outcomes, expected)
+        self.assertEqual(self.diary.consumers, [])
+
     def test_polledMessagesAreAcknowledgedByTheNextPoll(self) -> None:
         """That is how lite pull knows it."""
         self.here.put("1")
@@ -382,6 +400,48 @@ class HandlingTests(ObserverCase):
         self.assertEqual(self.diary.outcomes, [])
         self.here.until(self.runtime.start(consumer.poll(0.1)))
         self.assertEqual(self.diary.outcomes, [("1", Outcome.ACKNOWLEDGED)])
+
+
+class PlaceTests(SynchronousTestCase):
+    """Names, and processes."""
+
+    def setUp(self) -> None:
+        self.diary = Diary()
+        self.here = ClientCluster("b1", namespace="INST", observers=[self.diary])
+        self.here.cluster.topics["INST%T"] = {"b1": 1}
+        self.runtime = self.here.runtime
+
+    def test_namesAreThoseOfUsers(self) -> None:
+        """Brokers know others where there is a namespace."""
+        session = self.here.session(group="P")
+        session.check("T")(lambda message: True)
+        begun = self.runtime.finish(session.transaction("T", "1"))
+        self.runtime.finish(begun.commit())
+        self.runtime.finish(session.close())
+        self.here.broker().put("INST%T", 0, b"2")
+        consumer = self.here.started()
+        self.assertEqual(self.diary.consumers[0].prefetched()["T"], 2)
+        self.here.take(consumer)
+        self.runtime.finish(self.here.take(consumer).ack())
+        (send,), (end,), (handling,) = (
+            self.diary.sends,
+            self.diary.ends,
+            self.diary.handled,
+        )
+        assert send.queue is not None
+        self.assertEqual((send.group, send.queue.topic), ("P", "T"))
+        self.assertEqual((end.group, end.topic), ("P", "T"))
+        place = (handling.group, handling.topic, handling.queue.topic)
+        self.assertEqual(place, ("G", "T", "T"))
+
+    def test_childOfAForkHasNothingPrefetched(self) -> None:
+        """That is the parent's."""
+        self.here.broker().put("INST%T", 0, b"1")
+        consumer = self.here.started()
+        self.runtime.settle()
+        self.runtime.fork()
+        self.assertEqual(self.diary.consumers[0].prefetched(), {})
+        self.runtime.finish(consumer.close())
 
 
 class ListenerTests(SynchronousTestCase):
