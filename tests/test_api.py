@@ -43,6 +43,7 @@ def present() -> set[str]:
 class ImportTests(SynchronousTestCase):
     """What the page lists can be imported."""
 
+    @needs("opentelemetry")
     @needs("pyspark")
     def test_eachNameIsThere(self) -> None:
         """All names of all modules are where the page says."""

@@ -20,8 +20,10 @@ from typing import Final, Protocol, final
 import attrs
 
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.outgoing import Message
 from rocketbroker.records.properties import encode_checked
+from rocketbroker.records.recall_handle import RecallHandle
 from rocketbroker.records.record import StoredMessage
 from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
@@ -113,6 +115,21 @@ class TransactionEnd:
 
 
 @final
+@attrs.frozen(kw_only=True)
+class Recall:
+    """A message that was taken back before its time, or was to be.
+
+    @ivar group: the group of the producer.
+    @ivar problem: why it was not.
+    """
+
+    group: str
+    topic: str
+    message_id: str
+    problem: BaseException | None = None
+
+
+@final
 @attrs.define(eq=False, kw_only=True)
 class Handling:
     """The handling of one message, from when it is given out.
@@ -165,6 +182,9 @@ class Observer:
     def transaction_ended(self, end: TransactionEnd) -> None:
         """A broker is told what becomes of a half message."""
 
+    def recalled(self, recall: Recall) -> None:
+        """A message was taken back, or that has failed."""
+
     def consumer_started(self, consumer: ObservedConsumer) -> None:
         """A consumer begins to read."""
 
@@ -216,6 +236,19 @@ class Observers:
     def transaction_ended(self, end: TransactionEnd) -> None:
         """See L{Observer.transaction_ended}."""
         self._tell("transaction_ended", end)
+
+    def recall_ended(
+        self, group: str, topic: str, handle: str, problem: BaseException | None
+    ) -> None:
+        """See L{Observer.recalled}; nothing if C{handle} is no recall handle."""
+        try:
+            message_id = RecallHandle.parse(handle).unique_key
+        except Malformed:
+            return
+        recall = Recall(
+            group=group, topic=topic, message_id=message_id, problem=problem
+        )
+        self._tell("recalled", recall)
 
     def consumer_started(self, consumer: ObservedConsumer) -> None:
         """See L{Observer.consumer_started}."""

@@ -44,7 +44,11 @@ from rocketbroker.client.subscription import subscription
 from rocketbroker.client.trace import with_trace
 from rocketbroker.client.transactions import Check, Transaction, Transactions
 from rocketbroker.client.waits import Signal, Tasks, together
-from rocketbroker.errors import ClientClosed, ConfigurationError
+from rocketbroker.errors import (
+    ClientClosed,
+    ConfigurationError,
+    RocketbrokerError,
+)
 from rocketbroker.records.names import INNER_PRODUCER
 from rocketbroker.records.outgoing import Message
 from rocketbroker.routing.key_search import FOREVER_MS
@@ -348,7 +352,17 @@ class Session:
         instance, _ = self._sender()
         space = instance.namespace
         group = space.producer_group(self._producing.group)
-        return await instance.requests.recall(space.inside(topic), handle, group)
+        problem: RocketbrokerError | None = None
+        try:
+            requests = instance.requests
+            return await requests.recall(space.inside(topic), handle, group)
+        except RocketbrokerError as failure:
+            problem = failure
+            raise
+        finally:
+            if instance.observers is not None:
+                group = self._producing.group
+                instance.observers.recall_ended(group, topic, handle, problem)
 
     async def find(
         self,

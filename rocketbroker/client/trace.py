@@ -23,6 +23,7 @@ from rocketbroker.client.observers import (
     Observer,
     Observers,
     Outcome,
+    Recall,
     Send,
     TransactionEnd,
 )
@@ -34,7 +35,7 @@ from rocketbroker.errors import RocketbrokerError
 from rocketbroker.records import names, properties
 from rocketbroker.records.outgoing import Message
 from rocketbroker.records.record import StoredMessage
-from rocketbroker.routing.send_requests import DELAYS
+from rocketbroker.routing.send_requests import DEFAULT_REGION, DELAYS
 
 #: How many records wait at most; further ones are dropped.
 MAX_WAITING: Final = 2048
@@ -165,6 +166,22 @@ def end_record(end: TransactionEnd, now_ms: int) -> TraceRecord:
         end.transaction_id or end.message_id,
         _STATES[end.committed],
         end.asked,
+    )
+
+
+def recall_record(recall: Recall, now_ms: int) -> TraceRecord:
+    """What it leaves that a message is taken back: C{Recall}."""
+    return _record(
+        recall.topic,
+        recall.message_id,
+        None,
+        "Recall",
+        now_ms,
+        DEFAULT_REGION,
+        recall.group,
+        recall.topic,
+        recall.message_id,
+        recall.problem is None,
     )
 
 
@@ -313,6 +330,10 @@ class MessageTrace(Observer):
     def transaction_ended(self, end: TransactionEnd) -> None:
         """See L{Observer}."""
         self._add(end_record(end, self._runtime.wall_ms()))
+
+    def recalled(self, recall: Recall) -> None:
+        """See L{Observer}."""
+        self._add(recall_record(recall, self._runtime.wall_ms()))
 
     def handling_started(self, handling: Handling) -> None:
         """See L{Observer}."""

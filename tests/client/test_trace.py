@@ -17,7 +17,7 @@ from rocketbroker.client.trace import (
     TraceRecord,
     trace_messages,
 )
-from rocketbroker.errors import ConfigurationError, NoPermission
+from rocketbroker.errors import ConfigurationError, MessageIllegal, NoPermission
 from rocketbroker.records.properties import KEYS
 from rocketbroker.testing.puppet_cluster import refuse
 from rocketbroker.wire.codes import RequestCode
@@ -98,6 +98,22 @@ class SendTests(TraceCase):
         ((fields),) = (one for one in records if one[0] == "EndTransaction")
         self.assertEqual(fields[2:8], ["DefaultRegion", "P", "T", key, "null", "null"])
         self.assertEqual(fields[9:], ["2", key, "COMMIT_MESSAGE", "false"])
+
+    def test_recallLeavesARecord(self) -> None:
+        """Also one that the broker refuses; not what is no handle."""
+        self.here.cluster.topics["T"] = {"b1": 1}
+        result = self.runtime.finish(self.mq.send("T", "later", delay=60))
+        handle = result.recall_handle
+        assert handle is not None
+        self.runtime.finish(self.mq.recall("T", handle))
+        now = str(self.runtime.wall_ms())
+        self.here.broker().faults[RequestCode.RECALL_MESSAGE] = [refuse(13)]
+        for wrong in (handle, "no handle"):
+            with self.assertRaises(MessageIllegal):
+                self.runtime.finish(self.mq.recall("T", wrong))
+        self.close()
+        begin = ["Recall", now, "DefaultRegion", "P", "T", result.message_id]
+        self.assertEqual(self.traced()[1:], [[*begin, "true"], [*begin, "false"]])
 
     def test_recordsGoWhenThereAreTenOrTimeIsUp(self) -> None:
         """Ten at once, fewer after five seconds."""
