@@ -54,6 +54,7 @@ class BrokerAssignment:
         self._handlings = handlings
         self._own = Rebalance(instance, settings)
         self._popping: dict[str, PopConsumer] = {}
+        self._places: dict[str, list[PopPlace]] = {}
         self._unsupported = False
         #: The topics of which all that is its own is pulled.
         self._pulled: set[str] = set()
@@ -61,7 +62,7 @@ class BrokerAssignment:
     async def assigned(self, wanted: Subscription) -> list[MessageQueue] | None:
         """The queues of a topic to pull; None if that cannot be known now.
 
-        What is to be popped is popped from now on.
+        What is to be popped is popped by L{pop}, when others have been given up.
         """
         topic = wanted.topic
         if self._unsupported:
@@ -94,14 +95,16 @@ class BrokerAssignment:
             for queue, mode in found
             if mode == POP
         ]
-        await self._pop(wanted, places)
+        self._places[topic] = places
         if queues and not places and not is_retry_topic(topic):
             self._pulled.add(topic)
         elif places and not queues:
             self._pulled.discard(topic)
         return queues
 
-    async def _pop(self, wanted: Subscription, places: list[PopPlace]) -> None:
+    async def pop(self, wanted: Subscription) -> None:
+        """Pop of a topic what is to be popped, and nothing else."""
+        places = self._places.get(wanted.topic, [])
         part = self._popping.get(wanted.topic)
         if part is None:
             if not places:

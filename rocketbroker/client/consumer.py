@@ -398,6 +398,8 @@ class Consumer:
                 continue
             if await self._apply(topic, assigned):
                 changed.append(topic)
+            if self._assignment is not None:
+                await self._assignment.pop(self._subscriptions[topic])
             mine = {queue for queue in self.queues if queue.topic == topic}
             balanced = balanced and mine == set(assigned)
         if self._assignment is not None:

@@ -1,5 +1,5 @@
 """Static topics: mqadmin moves their queues between brokers of ours and a Java one,
-while the official client sends and consumes."""
+while the official client sends, and both clients consume."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from scripts.lab.javaclient import JavaClient, JavaError
 from scripts.lab.pair import OURS, Member
 from scripts.lab.servers import Server, free_base
 from tests.integration.javacase import until
+from tests.integration.ours import Ours
 
 QUEUES: Final = 4
 
@@ -114,6 +115,10 @@ class StaticTopicTests(SynchronousTestCase):
         self.assertEqual(sorted(bodies), sorted(self.sent))
         for body, each in zip(bodies, found, strict=True):
             self.assertEqual(self.sent[body][1], each["offset"], body)
+        until(lambda: len(self.ours.found) >= len(self.sent), MAX_SECONDS)
+        places = [(m.text, m.queue.queue_id, m.offset) for m in self.ours.found]
+        sent = [(body, *place) for body, place in self.sent.items()]
+        self.assertEqual(sorted(places), sorted(sent))
 
     def leaders(self) -> dict[str, int]:
         """How many queues each broker leads, as the name server knows."""
@@ -150,6 +155,8 @@ class StaticTopicTests(SynchronousTestCase):
         words = {"pollMs": POLL_MS, "retries": 0, "sendMs": int(MAX_SECONDS * 1000)}
         self.java("producer", name="P", group="P", **words)
         self.java("consumer", name="C", group="C", topic=TOPIC, pollMs=POLL_MS)
+        self.ours = Ours(self.names, TOPIC, "O")
+        self.addCleanup(self.ours.stop)
         self.send("first")
         self.check_received()
         for letter in "bca":

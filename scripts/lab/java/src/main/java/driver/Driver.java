@@ -156,6 +156,7 @@ public final class Driver {
         p.setNamesrvAddr(names(c));
         p.setInstanceName("producer" + instances++);
         patient(p);
+        if (c.containsKey("namespace")) p.setNamespace(c.getString("namespace"));
         p.setRetryTimesWhenSendFailed(c.getIntValue("retries"));
         if (c.containsKey("pollMs")) p.setPollNameServerInterval(c.getIntValue("pollMs"));
         if (c.containsKey("sendMs")) p.setSendMsgTimeout(c.getIntValue("sendMs"));
@@ -305,6 +306,7 @@ public final class Driver {
         consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.setInstanceName(c.containsKey("instance") ? c.getString("instance") : "consumer" + instances++);
         if (c.containsKey("pollMs")) consumer.setPollNameServerInterval(c.getIntValue("pollMs"));
+        if (c.containsKey("namespace")) consumer.setNamespace(c.getString("namespace"));
         if (c.containsKey("pullIntervalMs")) consumer.setPullInterval(c.getLongValue("pullIntervalMs"));
         if (c.containsKey("heartbeatMs")) consumer.setHeartbeatBrokerInterval(c.getIntValue("heartbeatMs"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
