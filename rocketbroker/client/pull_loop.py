@@ -138,7 +138,7 @@ class PullLoop:
     async def _failed(self, problem: RocketbrokerError, code: int | None) -> None:
         queue = self._queue
         queue.broker_id = 0
-        if code != ResponseCode.FLOW_CONTROL:
+        if code not in (ResponseCode.FLOW_CONTROL, ResponseCode.NOT_LEADER_FOR_QUEUE):
             name = self._instance.routes.broker_of(queue.queue)
             self._instance.outages.failed(f"broker {name}", problem)
         await self._pause(code)

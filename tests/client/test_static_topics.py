@@ -72,6 +72,8 @@ class StaticTopicTests(SynchronousTestCase):
         self.move(20000, 20000)
         consumer.queues[queue(0)].reset(20000)
         self.here.broker("b2").put("T", 0, b"b")
+        with self.assertNoLogs("rocketbroker.client"):
+            self.runtime.advance(20.0)
         self.here.wait(lambda: consumer.queues[queue(0)].pull_offset == 20001)
         message = self.here.take(consumer)
         self.assertEqual((message.text, message.offset), ("b", 20000))
