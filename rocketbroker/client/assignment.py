@@ -121,6 +121,11 @@ class BrokerAssignment:
         found = {pop_retry_topic(group, one, v2=False): one for one in self._pulled}
         return {topic: Subscription(topic, origin=found[topic]) for topic in found}
 
+    def parts(self) -> list[PopConsumer]:
+        """What pops now, for each topic."""
+        popping = self._popping.items()
+        return [part for topic, part in popping if self._places.get(topic)]
+
     def popped_by(self, message: StoredMessage) -> PopConsumer | None:
         """What has popped a message; None if it was pulled."""
         for part in self._popping.values():

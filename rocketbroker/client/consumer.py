@@ -30,6 +30,7 @@ from rocketbroker.client.instance import Instance
 from rocketbroker.client.locks import RENEWAL_SECONDS, QueueLocks
 from rocketbroker.client.observers import Outcome
 from rocketbroker.client.offsets import BrokerOffsets, OffsetStore, start_offset
+from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.process_queue import ProcessQueue
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.pull_loop import PullLoop
@@ -204,6 +205,11 @@ class Consumer:
             await self._locks.unlock(self.queues)
         await self._instance.membership.leave(consumer=self.settings.group)
         await self._instance.close()
+
+    @property
+    def popping(self) -> list[PopConsumer]:
+        """What pops for it, where brokers say so."""
+        return [] if self._assignment is None else self._assignment.parts()
 
     def heartbeat_data(self) -> ConsumerData:
         """What heartbeats say of it."""

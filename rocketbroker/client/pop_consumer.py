@@ -61,6 +61,7 @@ class PopConsumer:
 
     @ivar settings: its settings.
     @ivar namespace: how its users know topics and groups.
+    @ivar topic: the topic, as brokers know it.
     @ivar queues: empty: no queue is its own.
     @ivar received: how many messages have been given out.
     @ivar handlings: what observers are told of its messages; None for no observers.
@@ -85,6 +86,7 @@ class PopConsumer:
         settings = self.namespace.settings(settings)
         (subscription,) = self.namespace.subscriptions([subscription])
         self.settings = settings
+        self.topic = subscription.topic
         self.queues: dict[MessageQueue, ProcessQueue] = {}
         self._instance = instance
         self._subscription = subscription

@@ -233,17 +233,15 @@ def wall_ms_of(runtime: Runtime, at: float) -> int:
 
 def pop_table(runtime: Runtime, member: Member) -> dict[QueueBody, dict[str, object]]:
     """What operators see of a member that pops: the brokers that it asks."""
-    if isinstance(member, Consumer):
-        return {}
-    topics = [one.topic for one in member.heartbeat_data().subscription_data_set]
+    parts = member.popping if isinstance(member, Consumer) else [member]
     return {
-        QueueBody(topic, broker, ALL_QUEUES): {
+        QueueBody(part.topic, broker, ALL_QUEUES): {
             "droped": False,
             "lastPopTimestamp": wall_ms_of(runtime, popped_at),
             "waitAckCount": count,
         }
-        for topic in topics
-        for broker, (popped_at, count) in member.pops().items()
+        for part in parts
+        for broker, (popped_at, count) in part.pops().items()
     }
 
 

@@ -7,11 +7,13 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.client.consumer import Consumer
+from rocketbroker.client.observers import Outcome
 from rocketbroker.client.settings import ConsumerSettings
 from rocketbroker.errors import ClientClosed, ConfigurationError
 from rocketbroker.testing.puppet_cluster import refuse
 from rocketbroker.wire.codes import RequestCode
 from tests.client.cluster import ClientCluster
+from tests.client.diary import Diary
 
 
 class AssignmentTests(SynchronousTestCase):
@@ -131,6 +133,24 @@ class AssignmentTests(SynchronousTestCase):
         self.runtime.advance(60.0)
         later = self.runtime.codes()[-20:]
         self.assertNotIn(RequestCode.POP_MESSAGE, later)
+
+    def test_observersAreToldOnceOfWhatIsPopped(self) -> None:
+        """By the consumer; what it has in hand at the end has failed."""
+        diary = Diary()
+        self.here = ClientCluster("b1", observers=[diary])
+        self.runtime = self.here.runtime
+        self.here.cluster.modes = {"T": "POP"}
+        consumer = self.started()
+        self.here.put("a", "b")
+        first, _ = self.here.all_of(consumer)
+        self.runtime.finish(first.ack())
+        self.assertEqual(diary.begun, ["T", "T"])
+        assert consumer.handlings is not None
+        self.assertEqual(diary.consumers, [consumer.handlings])
+        self.runtime.finish(consumer.close())
+        outcomes = [("a", Outcome.ACKNOWLEDGED), ("b", Outcome.FAILED)]
+        self.assertEqual(diary.outcomes, outcomes)
+        self.assertEqual((consumer.received, diary.consumers), (2, []))
 
     def test_closedConsumerAcknowledgesNothing(self) -> None:
         """What it has popped is given out again."""

@@ -162,6 +162,20 @@ class PoppingTests(SynchronousTestCase):
         now = self.runtime.wall_ms()
         self.assertEqual(queue.integer("lastPopTimestamp", bits=64), now)
 
+    def test_memberThatBrokersLetPopTellsItToo(self) -> None:
+        """Beside the queues that it pulls, which are those of its retry topic."""
+        self.runtime.finish(self.stream.close())
+        self.here.cluster.modes = {"T": "POP"}
+        stream = self.here.session().consumer("T", "G", assignment="broker")
+        self.runtime.finish(stream.__aenter__())
+        code = RequestCode.GET_CONSUMER_RUNNING_INFO
+        answer = self.ask(code, {"consumerGroup": "G", "clientId": "x"})
+        info = Fields(fastjson.loads(answer.body), "running info")
+        (key,) = info.members("mqPopTable")
+        self.assertEqual(MessageQueue.from_json(key), MessageQueue("T", "b1", -1))
+        (key,) = info.members("mqTable")
+        self.assertEqual(MessageQueue.from_json(key).topic, "%RETRY%G")
+
     def test_noOffsetsAreTold(self) -> None:
         """The broker has them; a reset changes nothing here."""
         body = fastjson.dumps({"offsetTable": {QUEUE: 1}})
