@@ -18,6 +18,7 @@ from rocketbroker.testing.puppet_cluster import HOST, refuse
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
 from tests.client.cluster import ClientCluster
+from tests.client.diary import Diary
 
 TOPIC = "INST%T"
 
@@ -90,6 +91,50 @@ class SendTests(SynchronousTestCase):
         code = RequestCode.SEND_BATCH_MESSAGE
         self.assertEqual(fields(cluster, code, "b"), {TOPIC})
         self.assertEqual(fields(cluster, code, "i"), {"INSTANCE_ID\x01INST\x02"})
+
+    def test_requestAndReplyPass(self) -> None:
+        """The question by the namespace's topic, the reply by the cluster's own."""
+        cluster = namespaced()
+        cluster.cluster.topics["c_REPLY_TOPIC"] = {"b1": 1}
+        consumer = cluster.started()
+        asking = cluster.runtime.start(cluster.session().request("T", "ping"))
+        asked = cluster.take(consumer)
+        cluster.runtime.finish(asked.reply("pong"))
+        self.assertEqual((asked.topic, asking.value().text), ("T", "pong"))
+        code = RequestCode.SEND_REPLY_MESSAGE_V2
+        self.assertEqual(fields(cluster, code, "b"), {"c_REPLY_TOPIC"})
+
+    def test_messagesAreFoundAndRecalledByTheUsersTopic(self) -> None:
+        """What is found has it, too."""
+        cluster = namespaced()
+        session = cluster.session()
+        cluster.runtime.finish(session.send("T", "a", keys=["k"]))
+        (found,) = cluster.runtime.finish(session.find("T", key="k"))
+        self.assertEqual((found.topic, found.queue.topic), ("T", "T"))
+        later = cluster.runtime.finish(session.send("T", "b", delay=60))
+        assert later.recall_handle is not None
+        cluster.runtime.finish(session.recall("T", later.recall_handle))
+        self.assertEqual(cluster.broker().recalled, [later.recall_handle])
+        code = RequestCode.RECALL_MESSAGE
+        self.assertEqual(fields(cluster, code, "topic"), {TOPIC})
+
+    def test_observersAreToldTheUsersNames(self) -> None:
+        """Of what is sent, read, and done in a transaction."""
+        diary = Diary()
+        cluster = namespaced(observers=[diary])
+        session = cluster.session(group="P")
+        session.check("T")(lambda message: True)
+        cluster.runtime.finish(session.send("T", "a"))
+        consumer = cluster.started()
+        cluster.runtime.finish(cluster.take(consumer).ack())
+        begun = cluster.runtime.finish(session.transaction("T", "half"))
+        cluster.runtime.finish(begun.commit())
+        self.assertEqual(
+            {(one.group, one.message.topic) for one in diary.sends}, {("P", "T")}
+        )
+        self.assertEqual([(one.group, one.topic) for one in diary.ends], [("P", "T")])
+        (one,) = diary.handled
+        self.assertEqual((one.group, one.topic, one.queue.topic), ("G", "T", "T"))
 
     def test_checkOfATransactionFindsTheUsersTopic(self) -> None:
         """The half message and its end name the group; the end the user's topic."""
