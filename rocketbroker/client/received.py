@@ -143,8 +143,10 @@ class ReceivedMessage(MessageView):
         self, settlement: Settlement, taken: Taken, namespace: Namespace
     ) -> None:
         stored = taken.message
-        topic = namespace.outside(topic_of(stored))
-        super().__init__(stored, namespace.queue_outside(taken.queue.queue), topic)
+        topic, queue = topic_of(stored), taken.queue.queue
+        if namespace.name:
+            topic, queue = namespace.outside(topic), namespace.queue_outside(queue)
+        super().__init__(stored, queue, topic)
         self._settlement = settlement
         self._taken = taken
 

@@ -181,7 +181,7 @@ class SendRequests:
         is_reply = message.properties.get(MESSAGE_TYPE) == REPLY
         topic = message.topic  # that of replies is the cluster's
         if not is_reply:
-            topic = names.in_namespace(self._namespace, topic)
+            topic = self._inside(topic)
         ext = self._ext(topic, sys_flag, message.flag, text)
         if names.is_retry_topic(topic):
             ext["j"] = message.properties.get(RECONSUME_TIME, "0")
@@ -196,13 +196,19 @@ class SendRequests:
 
         @raise MessageIllegal: it cannot.
         """
-        check_topic(names.in_namespace(self._namespace, message.topic))
+        check_topic(self._inside(message.topic))
         if not message.body:
             raise MessageIllegal("a message without a body")
         if len(message.body) > self._max_body_bytes:
             raise MessageIllegal(
                 f"a body of {len(message.body)} bytes, at most {self._max_body_bytes}"
             )
+
+    def _inside(self, topic: str) -> str:
+        """A topic as brokers know it."""
+        if not self._namespace:
+            return topic
+        return names.in_namespace(self._namespace, topic)
 
     def _ext(self, topic: str, sys_flag: int, flag: int, text: str) -> dict[str, str]:
         """The fields of SendMessageRequestHeaderV2 that do not depend on the queue.
@@ -232,7 +238,7 @@ class SendRequests:
         # The properties of the request are added to each record, where they count
         # more than its own: a unique key here would replace those of all messages.
         text = "" if _waits(first) else "WAIT\x01false\x02"
-        topic = names.in_namespace(self._namespace, first.topic)
+        topic = self._inside(first.topic)
         ext = self._ext(topic, 0, 0, text + self._instance)
         ext["m"] = "true"
         body = b"".join(parts)
