@@ -39,6 +39,7 @@ Sending:
 
   - L{queue_choice}: pure: the next queue in turn, not
     of the broker that failed, not of one that was slow.
+  - L{detector}: asks brokers that were out of reach.
   - L{outages}: what is away, said once.
   - L{producer}: C{await send(message)}, batches, oneway;
     tries again until the time is over.

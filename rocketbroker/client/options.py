@@ -56,6 +56,9 @@ class ClientOptions(TypedDict, total=False):
     max_body_bytes: int
     batch_bytes: int
     avoid_slow: bool
+    detector: bool
+    detect_seconds: float
+    detect_interval: float
     retry_unsafe: bool
 
 

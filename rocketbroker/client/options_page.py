@@ -44,6 +44,9 @@ given none; without it they are 127.0.0.1:9876.
 JAVA_NAMES: Final = {
     "attempts": "retryTimesWhenSendFailed + 1",
     "avoid_slow": "sendLatencyEnable",
+    "detector": "startDetectorEnable",
+    "detect_seconds": "detectTimeout",
+    "detect_interval": "detectInterval",
     "broadcast": "messageModel BROADCASTING",
     "commit_seconds": "persistConsumerOffsetInterval",
     "compress": "rocketmq.message.compressType",

@@ -15,6 +15,7 @@ from typing import Final, final
 
 import attrs
 
+from rocketbroker.client.detector import Detector
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.observers import Observers, Sends
 from rocketbroker.client.queue_choice import QueueChoice, queue_for_key
@@ -95,6 +96,7 @@ class Producer:
         self._instance = instance
         self._settings = settings
         self._choice = QueueChoice(settings.avoid_slow, instance.token)
+        self._detector: Detector | None = None
         self.requests = SendRequests(
             settings.group,
             instance.unique_key,
@@ -112,6 +114,9 @@ class Producer:
     def start(self) -> None:
         """Become a member of the group; idempotent."""
         self._instance.start()
+        if self._settings.detector and self._detector is None:
+            self._detector = Detector(self._instance, self._choice, self._settings)
+            self._instance.tasks.spawn(self._detector.run())
         if self._settings.group != INNER_PRODUCER:
             self._instance.membership.add_producer(self._settings.group)
 
@@ -294,14 +299,21 @@ class Producer:
             sends.tried(instance.namespace.queue_outside(chosen), address)
         seconds = min(instance.settings.seconds, max(tries.deadline - now, 0.001))
         command = Command(request.code, request.ext_for(chosen), request.body)
-        failed = True
+        detector = self._detector
+        if detector is not None:
+            detector.topics[chosen.broker] = request.topic
         try:
             answer = await instance.connections.invoke(address, command, seconds)
             result = request.result(chosen, answer)
-            failed = bool(result.status) and self._settings.retry_unsafe
-        finally:
+        except RocketbrokerError as problem:
             end = runtime.monotonic()
-            self._choice.report(chosen.broker, end - now, failed, end)
+            # Only a detector finds out that a broker can be reached again.
+            unseen = detector is None and not isinstance(problem, BrokerError)
+            self._choice.report(chosen.broker, end - now, True, end, unseen)
+            raise
+        end = runtime.monotonic()
+        failed = bool(result.status) and self._settings.retry_unsafe
+        self._choice.report(chosen.broker, end - now, failed, end)
         self.sent += len(request.message_ids)
         instance.outages.worked(f"a broker for {request.topic}")
         shown = instance.namespace.queue_outside(result.queue)

@@ -75,18 +75,40 @@ class QueueChoice:
         self._turn += 1
         return queues[self._turn % len(queues)]
 
-    def report(self, broker: str, seconds: float, failed: bool, now: float) -> None:
+    @property
+    def unreachable(self) -> list[str]:
+        """The brokers that are out of reach."""
+        return [*self._unreachable]
+
+    def reached(self, broker: str) -> None:
+        """It is not out of reach any more."""
+        self._unreachable.discard(broker)
+
+    def forget(self, broker: str) -> None:
+        """There is no such broker any more."""
+        self._unreachable.discard(broker)
+        self._avoided_until.pop(broker, None)
+
+    def report(
+        self,
+        broker: str,
+        seconds: float,
+        failed: bool,
+        now: float,
+        may_be_reached: bool = False,
+    ) -> None:
         """Tell how a send went.
 
         @param seconds: how long the answer took.
         @param failed: there was none, or the broker refused.
+        @param may_be_reached: it is not taken for out of reach all the same.
         """
         if not self._avoid_slow:
             return
         until = now + avoided_seconds(FAILED_SECONDS if failed else seconds)
         if until > max(now, self._avoided_until.get(broker, 0.0)):
             self._avoided_until[broker] = until
-        if failed:
+        if failed and not may_be_reached:
             self._unreachable.add(broker)
         else:
             self._unreachable.discard(broker)

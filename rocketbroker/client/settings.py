@@ -176,6 +176,10 @@ class ProducerSettings:
     @ivar batch_bytes: how many bytes of messages one batch has at most.
     @ivar avoid_slow: brokers that were slow or failed are avoided for a while
         (sendLatencyEnable).
+    @ivar detector: with C{avoid_slow}: brokers that could not be reached are asked
+        whether they are there again.
+    @ivar detect_seconds: how long such an answer may take.
+    @ivar detect_interval: seconds between two questions to a broker.
     @ivar retry_unsafe: try another broker when a message is stored, but not as safely
         as the broker is set up to (retryAnotherBrokerWhenNotStoreOK).
     """
@@ -190,7 +194,18 @@ class ProducerSettings:
     max_body_bytes: int = attrs.field(default=MAX_BODY_BYTES, validator=_positive)
     batch_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
     avoid_slow: bool = attrs.field(default=False, validator=_truth)
+    detector: bool = attrs.field(default=False, validator=_truth)
+    detect_seconds: float = attrs.field(default=0.2, validator=_positive)
+    detect_interval: float = attrs.field(default=2.0, validator=_positive)
     retry_unsafe: bool = attrs.field(default=False, validator=_truth)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        @raise ConfigurationError: the settings contradict one another.
+        """
+        if self.detector and not self.avoid_slow:
+            raise ConfigurationError("detector=True goes with avoid_slow=True")
 
 
 @attrs.frozen(kw_only=True)
