@@ -39,6 +39,9 @@ Sending:
 
   - L{queue_choice}: pure: the next queue in turn, not
     of the broker that failed, not of one that was slow.
+  - L{back_pressure}: so many sends under way; the others wait.
+  - L{accumulator}: messages sent one by one, gathered into
+    batches.
   - L{detector}: asks brokers that were out of reach.
   - L{outages}: what is away, said once.
   - L{producer}: C{await send(message)}, batches, oneway;

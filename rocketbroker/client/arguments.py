@@ -87,12 +87,13 @@ def bound_ms(name: str, at: float | datetime | None, unless_given: int) -> int:
         ) from None
 
 
-def check_queue(topic: str, queue: object) -> None:
+def check_queue(topic: str, queue: object, chooses: bool = True) -> None:
     """Refuse what is no queue of a topic.
 
+    @param chooses: a function that chooses one will do.
     @raise MessageIllegal: it is none.
     """
-    if queue is None:
+    if queue is None or (chooses and callable(queue)):
         return
     if not isinstance(queue, MessageQueue):
         raise MessageIllegal(

@@ -59,6 +59,12 @@ class ClientOptions(TypedDict, total=False):
     detector: bool
     detect_seconds: float
     detect_interval: float
+    accumulate: bool
+    accumulate_seconds: float
+    accumulate_bytes: int
+    accumulate_total_bytes: int
+    max_sends: int
+    max_send_bytes: int
     retry_unsafe: bool
 
 

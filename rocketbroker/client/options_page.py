@@ -42,6 +42,10 @@ given none; without it they are 127.0.0.1:9876.
 #: What Java's clients call it, where they have the same: setters of producers and
 #: consumers, and keys of ClientConfig. C{docs/facts/client.md} 1, 4.1, 19.
 JAVA_NAMES: Final = {
+    "accumulate": "autoBatch",
+    "accumulate_bytes": "batchMaxBytes",
+    "accumulate_seconds": "batchMaxDelayMs",
+    "accumulate_total_bytes": "totalBatchMaxBytes",
     "attempts": "retryTimesWhenSendFailed + 1",
     "avoid_slow": "sendLatencyEnable",
     "detector": "startDetectorEnable",
@@ -60,6 +64,8 @@ JAVA_NAMES: Final = {
     "invisible_seconds": "popInvisibleTime",
     "max_attempts": "maxReconsumeTimes",
     "max_body_bytes": "maxMessageSize",
+    "max_send_bytes": "backPressureForAsyncSendSize",
+    "max_sends": "backPressureForAsyncSendNum",
     "max_span": "consumeConcurrentlyMaxSpan",
     "max_unacknowledged": "pullThresholdForQueue",
     "ordered": "MessageListenerOrderly",

@@ -15,10 +15,18 @@ from typing import Final, final
 
 import attrs
 
+from rocketbroker.client.accumulator import Accumulator
+from rocketbroker.client.back_pressure import SendRoom
 from rocketbroker.client.detector import Detector
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.observers import Observers, Sends
-from rocketbroker.client.queue_choice import QueueChoice, queue_for_key
+from rocketbroker.client.queue_choice import (
+    QueueChoice,
+    Selection,
+    Selector,
+    Where,
+    queue_for_key,
+)
 from rocketbroker.client.settings import COMPRESSIONS, ProducerSettings
 from rocketbroker.errors import (
     BrokerError,
@@ -97,6 +105,10 @@ class Producer:
         self._settings = settings
         self._choice = QueueChoice(settings.avoid_slow, instance.token)
         self._detector: Detector | None = None
+        self._accumulator: Accumulator | None = None
+        self._room = SendRoom(
+            instance.runtime, settings.max_sends, settings.max_send_bytes
+        )
         self.requests = SendRequests(
             settings.group,
             instance.unique_key,
@@ -121,15 +133,18 @@ class Producer:
             self._instance.membership.add_producer(self._settings.group)
 
     async def close(self) -> None:
-        """Leave the group."""
+        """Send what is gathered, and leave the group."""
+        if self._accumulator is not None:
+            await self._accumulator.close(self._instance.settings.seconds)
         if self._settings.group != INNER_PRODUCER:
             await self._instance.membership.leave(producer=self._settings.group)
 
     async def send(
         self,
         message: Message,
-        queue: MessageQueue | None = None,
+        queue: MessageQueue | Selector | None = None,
         timeout: float | None = None,
+        accumulate: bool | None = None,
     ) -> SendResult:
         """Send one message and wait until it is stored.
 
@@ -137,9 +152,12 @@ class Producer:
         elsewhere: so messages with the same key keep their order, if each is sent when
         the one before it is stored.
 
-        @param queue: where to; it is then not tried elsewhere.
+        @param queue: where to, or a function of the topic's queues and the message that
+            chooses one; it is then not tried elsewhere.
         @param timeout: seconds for all tries together; unless given, the patience of
             the client's settings.
+        @param accumulate: gather it with others into a batch; unless given, as the
+            settings say.
         @raise MessageIllegal: it cannot be sent, or the broker refuses it.
         @raise TopicNotExist: there is no such topic, and nobody creates it.
         @raise BrokerError: the last broker tried refused.
@@ -148,14 +166,58 @@ class Producer:
         @raise RequestTimeout: the last broker tried did not answer: the same.
         """
         key = message.properties.get(SHARDING_KEY)
+        where = Selection(queue, message) if callable(queue) else queue
+        gathers = self._settings.accumulate if accumulate is None else accumulate
         observers = self._instance.observers
         if observers is None:
+            if gathers:
+                return await self._gather(message, where, timeout, key)
             request = self.requests.single(message)
-            return await self.deliver(request, queue, timeout, key)
+            return await self.deliver(request, where, timeout, key)
         with self._sends(observers, [message]) as sends:
-            request = self.requests.single(sends.messages[0])
-            result = await self.deliver(request, queue, timeout, key, sends)
+            (copy,) = sends.messages
+            if gathers:
+                result = await self._gather(copy, where, timeout, key, sends)
+            else:
+                request = self.requests.single(copy)
+                result = await self.deliver(request, where, timeout, key, sends)
             return sends.stored(result)
+
+    async def _gather(
+        self,
+        message: Message,
+        where: Where,
+        timeout: float | None,
+        key: str | None,
+        sends: Sends | None = None,
+    ) -> SendResult:
+        """Send a message with others, or alone where that cannot be."""
+        instance = self._instance
+        routes, namespace = instance.routes, instance.namespace
+        if self._accumulator is None:
+            self._accumulator = Accumulator(
+                instance.runtime, self.requests, self._settings, self.deliver
+            )
+        queue: MessageQueue | None
+        if isinstance(where, Selection) or (where is None and key is not None):
+            try:
+                queues = await routes.write_queues(namespace.inside(message.topic))
+            except PASSING:
+                request = self.requests.single(message)
+                return await self.deliver(request, where, timeout, key, sends)
+            queue = namespace.queue_outside(self._choose(queues, where, key, None))
+        else:
+            queue = where
+        waiter = self._accumulator.gather(message, queue, timeout)
+        if waiter is None:
+            request = self.requests.single(message)
+            return await self.deliver(request, queue, timeout, key, sends)
+        result = await waiter
+        if sends is not None:
+            broker = result.queue.broker
+            topic = namespace.inside(message.topic)
+            sends.tried(result.queue, routes.master(topic, broker))
+        return result
 
     async def send_batch(
         self,
@@ -202,7 +264,7 @@ class Producer:
         return [request for request in found if request is not None]
 
     async def send_oneway(
-        self, message: Message, queue: MessageQueue | None = None
+        self, message: Message, queue: MessageQueue | Selector | None = None
     ) -> None:
         """Send one message, and do not wait until it is stored: it may be lost.
 
@@ -210,15 +272,16 @@ class Producer:
         @raise TopicNotExist: there is no such topic, and nobody creates it.
         @raise ConnectionLost: its broker cannot be reached.
         """
+        where = Selection(queue, message) if callable(queue) else queue
         observers = self._instance.observers
         if observers is None:
-            await self._oneway(message, queue)
+            await self._oneway(message, where)
             return
         with self._sends(observers, [message]) as sends:
-            await self._oneway(sends.messages[0], queue, sends)
+            await self._oneway(sends.messages[0], where, sends)
 
     async def _oneway(
-        self, message: Message, queue: MessageQueue | None, sends: Sends | None = None
+        self, message: Message, queue: Where, sends: Sends | None = None
     ) -> None:
         instance = self._instance
         request = self.requests.single(message)
@@ -235,10 +298,13 @@ class Producer:
     def _choose(
         self,
         queues: Sequence[MessageQueue],
-        queue: MessageQueue | None,
+        queue: Where,
         key: str | None,
         failed_broker: str | None,
     ) -> MessageQueue:
+        if isinstance(queue, Selection):
+            outside = self._instance.namespace.queue_outside
+            queue = queue.of([outside(one) for one in queues])
         if queue is not None:
             inside = self._instance.namespace.queue_inside(queue)
             return inside._replace(broker=self._instance.routes.broker_of(inside))
@@ -250,18 +316,35 @@ class Producer:
     async def deliver(
         self,
         request: SendRequest,
-        queue: MessageQueue | None = None,
+        queue: Where = None,
         timeout: float | None = None,
         key: str | None = None,
         sends: Sends | None = None,
     ) -> SendResult:
-        """Send what is ready to be sent; see L{send}.
+        """Send what is ready to be sent, when there is room; see L{send}.
 
         @param sends: is told where each try goes.
         """
         runtime = self._instance.runtime
         seconds = self._instance.settings.patience if timeout is None else timeout
         tries = _Tries(runtime.monotonic() + seconds, self._settings.attempts)
+        room, size = self._room, len(request.body)
+        if not room.take(size):
+            await room.wait(size, tries.deadline)
+        try:
+            return await self._tries(request, queue, key, tries, sends)
+        finally:
+            room.leave(size)
+
+    async def _tries(
+        self,
+        request: SendRequest,
+        queue: Where,
+        key: str | None,
+        tries: _Tries,
+        sends: Sends | None,
+    ) -> SendResult:
+        runtime = self._instance.runtime
         unsafe: SendResult | None = None
         while True:
             try:
@@ -282,7 +365,7 @@ class Producer:
     async def _try(
         self,
         request: SendRequest,
-        queue: MessageQueue | None,
+        queue: Where,
         key: str | None,
         tries: _Tries,
         sends: Sends | None,

@@ -9,9 +9,11 @@ while: C{docs/facts/client.md} 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
+from rocketbroker.errors import MessageIllegal
 from rocketbroker.records.hashing import java_hash
+from rocketbroker.records.outgoing import Message
 from rocketbroker.routing.topic_view import MessageQueue
 
 #: Seconds that a send took, and for how long its broker is avoided then.
@@ -38,6 +40,42 @@ def queue_for_key(queues: Sequence[MessageQueue], key: str) -> MessageQueue:
     @param queues: at least one, in the order of the route.
     """
     return queues[abs(java_hash(key)) % len(queues)]
+
+
+#: Chooses a queue: of the queues of a topic, as users know them, for a message.
+Selector: TypeAlias = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+
+
+@final
+class Selection:
+    """The queue of one message, which its user's function chooses.
+
+    As one given by hand, it is chosen for each try, and there is no other.
+    """
+
+    __slots__ = ("_message", "_selector")
+
+    def __init__(self, selector: Selector, message: Message) -> None:
+        self._selector = selector
+        self._message = message
+
+    def of(self, queues: Sequence[MessageQueue]) -> MessageQueue:
+        """The queue.
+
+        @param queues: at least one, in the order of the route.
+        @raise MessageIllegal: the function gives something else.
+        """
+        chosen = self._selector(queues, self._message)
+        if chosen not in queues:
+            raise MessageIllegal(
+                f"the selector has to give one of the {len(queues)} queues, "
+                f"not {chosen!r}"
+            )
+        return chosen
+
+
+#: Where a message goes: a queue, the choice of its user's function, None for any.
+Where: TypeAlias = MessageQueue | Selection | None
 
 
 @final

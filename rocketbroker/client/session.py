@@ -35,6 +35,7 @@ from rocketbroker.client.options import ConsumerOptions, consumer_settings
 from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.queries import Queries
+from rocketbroker.client.queue_choice import Selector
 from rocketbroker.client.received import MessageView, ReceivedMessage
 from rocketbroker.client.replies import REPLY_SECONDS, Replies
 from rocketbroker.client.runtime import Runtime
@@ -238,8 +239,10 @@ class Session:
         delay: float | timedelta | None = None,
         at: float | datetime | None = None,
         order_key: str | None = None,
-        queue: MessageQueue | None = None,
+        priority: int | None = None,
+        queue: MessageQueue | Selector | None = None,
         timeout: float | None = None,
+        accumulate: bool | None = None,
     ) -> SendResult:
         """Send a message and wait until it is stored.
 
@@ -251,9 +254,14 @@ class Session:
         @param at: when it is delivered: a C{datetime}, or seconds since 1970; the same.
         @param order_key: messages with the same key go to the same queue, one after
             the other.
-        @param queue: where to; unless given, each queue of the topic in turn.
+        @param priority: 0 or more: those with a higher one are popped first, from
+            topics of that type; brokers of RocketMQ 5.4.
+        @param queue: where to, or a function that is given the queues of the topic and
+            the message, and returns one of them; unless given, each queue in turn.
         @param timeout: seconds for all tries together; unless given, the patience of
             C{connect}.
+        @param accumulate: gather it for some milliseconds with others, into a batch;
+            unless given, as C{connect} says.
         @raise MessageIllegal: it cannot be sent, or the broker refuses it.
         @raise TopicNotExist: there is no such topic, and nobody creates it.
         @raise BrokerError: the broker refuses.
@@ -262,11 +270,20 @@ class Session:
         @raise RequestTimeout: no broker answered in time: the same.
         """
         message = message_of(
-            topic, body, tag, keys, properties, delay_level, delay, at, order_key
+            topic,
+            body,
+            tag,
+            keys,
+            properties,
+            delay_level,
+            delay,
+            at,
+            order_key,
+            priority,
         )
         check_queue(topic, queue)
         check_timeout(timeout)
-        return await self.producer.send(message, queue, timeout)
+        return await self.producer.send(message, queue, timeout, accumulate)
 
     async def send_oneway(
         self,
@@ -277,7 +294,7 @@ class Session:
         keys: str | Iterable[str] = (),
         properties: Mapping[str, str] | None = None,
         order_key: str | None = None,
-        queue: MessageQueue | None = None,
+        queue: MessageQueue | Selector | None = None,
     ) -> None:
         """Send a message, and do not wait until it is stored: it may be lost.
 
@@ -306,7 +323,7 @@ class Session:
         """
         found = messages_of(messages)
         for message in found[:1]:
-            check_queue(message.topic, queue)
+            check_queue(message.topic, queue, chooses=False)
         check_timeout(timeout)
         return await self.producer.send_batch(found, queue, timeout)
 
@@ -667,6 +684,7 @@ def message_of(
     delay: float | timedelta | None,
     at: float | datetime | None,
     order_key: str | None,
+    priority: int | None = None,
 ) -> Message:
     """A message as C{send} is given it.
 
@@ -682,4 +700,5 @@ def message_of(
         delay_level=delay_level,
         deliver_at_ms=moment_ms(at),
         delay_ms=delay_ms(delay),
+        priority=priority,
     )

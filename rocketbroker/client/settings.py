@@ -180,6 +180,14 @@ class ProducerSettings:
         whether they are there again.
     @ivar detect_seconds: how long such an answer may take.
     @ivar detect_interval: seconds between two questions to a broker.
+    @ivar accumulate: gather messages that are sent one by one into batches.
+    @ivar accumulate_seconds: for how long.
+    @ivar accumulate_bytes: how many bytes one of these batches has.
+    @ivar accumulate_total_bytes: how many bytes may be gathered and not stored yet;
+        beyond them messages go alone.
+    @ivar max_sends: how many requests may be under way; more sends wait, as long as
+        they have time.
+    @ivar max_send_bytes: how many bytes they may have together.
     @ivar retry_unsafe: try another broker when a message is stored, but not as safely
         as the broker is set up to (retryAnotherBrokerWhenNotStoreOK).
     """
@@ -197,6 +205,12 @@ class ProducerSettings:
     detector: bool = attrs.field(default=False, validator=_truth)
     detect_seconds: float = attrs.field(default=0.2, validator=_positive)
     detect_interval: float = attrs.field(default=2.0, validator=_positive)
+    accumulate: bool = attrs.field(default=False, validator=_truth)
+    accumulate_seconds: float = attrs.field(default=0.01, validator=_positive)
+    accumulate_bytes: int = attrs.field(default=32 * 1024, validator=_positive)
+    accumulate_total_bytes: int = attrs.field(default=32 << 20, validator=_positive)
+    max_sends: int = attrs.field(default=1024, validator=_positive)
+    max_send_bytes: int = attrs.field(default=100 << 20, validator=_positive)
     retry_unsafe: bool = attrs.field(default=False, validator=_truth)
 
     def __attrs_post_init__(self) -> None:

@@ -11,10 +11,16 @@ from rocketbroker.records import names, properties
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.properties import (
     DELAY,
+    PRIORITY,
     SHARDING_KEY,
     TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
     TIMER_DELIVER_MS,
+    TRANSACTION_PREPARED,
 )
+
+#: Properties of messages that are delivered later.
+_DELAYS: Final = (DELAY, TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS)
 
 #: The longest body unless the producer has another limit: that of brokers.
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -45,6 +51,7 @@ class Message:
         delay_level: int = 0,
         deliver_at_ms: int = 0,
         delay_ms: int = 0,
+        priority: int | None = None,
     ) -> None:
         """
         @param body: a string is sent as UTF-8.
@@ -60,6 +67,8 @@ class Message:
             Only brokers with timers (RocketMQ 5) wait for it.
         @param delay_ms: how long after it is stored, by the broker's clock, it is to be
             delivered; the same brokers.
+        @param priority: 0 or more: to pop it before those with a lower one, from a
+            topic of the type PRIORITY. Brokers before RocketMQ 5.4 pass it over.
         @raise MessageIllegal: something has the wrong type, cannot be carried, or is
             the system's.
         """
@@ -94,6 +103,24 @@ class Message:
             if type(delay_ms) is not int or delay_ms < 0:
                 raise MessageIllegal(f"{delay_ms!r} is no delay")
             self.properties[TIMER_DELAY_MS] = str(delay_ms)
+
+        if priority is not None:
+            if type(priority) is not int or priority < 0:
+                raise MessageIllegal(f"{priority!r} is no priority: give 0 or more")
+            self.properties[PRIORITY] = str(priority)
+
+    @property
+    def message_type(self) -> str:
+        """The type that its topic has to have where a proxy checks it: TRANSACTION,
+        DELAY, FIFO, PRIORITY or NORMAL; C{docs/facts/since-5.3.md} 2."""
+        own = self.properties
+        if own.get(TRANSACTION_PREPARED, "").lower() == "true":
+            return "TRANSACTION"
+        if any(name in own for name in _DELAYS):
+            return "DELAY"
+        if SHARDING_KEY in own:
+            return "FIFO"
+        return "PRIORITY" if PRIORITY in own else "NORMAL"
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.topic, self.body, self.flag, self.properties)

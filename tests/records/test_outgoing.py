@@ -114,3 +114,18 @@ class MessageTests(SynchronousTestCase):
         self.assertEqual(again.properties, message.properties)
         self.assertEqual((again.topic, again.body, again.flag), ("T", b"x", 3))
         self.assertEqual(repr(again), "<message for T: 1 bytes>")
+
+    def test_typeIsThatOfTheFirstThatFits(self) -> None:
+        """As clients and proxies of RocketMQ 5.4 have it."""
+        kinds: list[tuple[str, dict[str, Any]]] = [
+            ("NORMAL", {}),
+            ("PRIORITY", {"priority": 0}),
+            ("FIFO", {"priority": 1, "sharding_key": "k"}),
+            ("DELAY", {"sharding_key": "k", "delay_ms": 5}),
+            ("DELAY", {"delay_level": 5}),
+        ]
+        for kind, given in kinds:
+            self.assertEqual(Message("T", b"x", **given).message_type, kind)
+        half = Message("T", b"x", delay_level=1)
+        half.properties[properties.TRANSACTION_PREPARED] = "true"
+        self.assertEqual(half.message_type, "TRANSACTION")
