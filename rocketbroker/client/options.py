@@ -7,10 +7,10 @@ L{rocketbroker.client.settings}.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import attrs
 
@@ -28,10 +28,31 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 
+#: What stands before the name of an option in a variable of the environment.
+VARIABLE_PREFIX: Final = "ROCKETMQ_CLIENT_"
+
+_TRUTHS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+#: What reads a text as a value of a type.
+_READERS: Final[dict[type, Callable[[str], Any]]] = {
+    str: str,
+    int: int,
+    float: float,
+    bool: lambda text: _TRUTHS[text.lower()],
+    object: lambda text: _TRUTHS.get(text.lower(), text),  # a truth or a name
+}
+
+
 class ClientOptions(TypedDict, total=False):
     """Options of C{connect}: those of a client and of its producer, and:
 
     @ivar metrics: a registry of prometheus-client, which gets metrics of the client.
+    @ivar settings: a mapping of options, as a file has them: texts are read. What is
+        given by name counts more, the environment (C{ROCKETMQ_CLIENT_PATIENCE=30})
+        less.
     """
 
     seconds: float
@@ -47,6 +68,7 @@ class ClientOptions(TypedDict, total=False):
     heartbeat_v2: bool
     observers: Iterable[Observer]
     metrics: CollectorRegistry
+    settings: Mapping[str, Any]
     trace: bool | str
     group: str
     attempts: int
@@ -129,7 +151,14 @@ def client_settings(
     """
     of_client = _names(ClientSettings) - {"name_servers"}
     of_producer = _names(ProducerSettings)
-    _refuse_unknown(options, of_client | of_producer | {"metrics"})
+    _refuse_unknown(options, of_client | of_producer | {"metrics", "settings"})
+    options = {
+        **_of_environment(environment),
+        **_of_mapping(options.get("settings") or {}),
+        **options,
+    }
+    if given is None:
+        given = options.get("name_servers")
     servers = name_servers(given, environment)
     if options.get("metrics") is not None:
         options = {**options, "observers": _with_metrics(options)}
@@ -142,6 +171,52 @@ def client_settings(
             **{name: options[name] for name in of_producer & set(options)}
         ),
     )
+
+
+def _readable() -> dict[str, type]:
+    """The types of the options that can be read from a text."""
+    fields = (*attrs.fields(ClientSettings), *attrs.fields(ProducerSettings))
+    kinds: dict[str, type[Any]] = {one.name: type(one.default) for one in fields}
+    kinds.update(dict.fromkeys(("instance_name", "unit_name"), str))
+    kinds.update(dict.fromkeys(("namespace", "namespace_v2"), str), trace=object)
+    return {name: kind for name, kind in kinds.items() if kind in _READERS}
+
+
+def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Options that variables name; those that name none are somebody else's."""
+    found = {}
+    for name, kind in _readable().items():
+        variable = f"{VARIABLE_PREFIX}{name.upper()}"
+        text = environment.get(variable)
+        if text:
+            found[name] = _read(variable, kind, text)
+    return found
+
+
+def _of_mapping(given: object) -> dict[str, Any]:
+    """Options of a mapping, of which texts are read.
+
+    @raise ConfigurationError: something cannot be as it is given.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"settings are a mapping of options, not {given!r}")
+    known = _names(ClientSettings) | _names(ProducerSettings) | {"metrics"}
+    _refuse_unknown(given, known)
+    kinds = _readable()
+    return {
+        name: _read(name, kinds[name], value)
+        if isinstance(value, str) and name in kinds
+        else value
+        for name, value in given.items()
+    }
+
+
+def _read(name: str, kind: type, text: str) -> Any:
+    try:
+        return _READERS[kind](text.strip())
+    except (ValueError, KeyError):
+        what = {bool: "true or false", int: "a whole number"}.get(kind, "a number")
+        raise ConfigurationError(f"{name} has to be {what}, not {text!r}") from None
 
 
 def _with_metrics(options: Mapping[str, Any]) -> list[Observer]:

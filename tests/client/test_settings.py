@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.client.options import client_settings
 from rocketbroker.client.settings import (
     ClientSettings,
     ConsumerSettings,
@@ -38,6 +39,73 @@ class NameServerTests(SynchronousTestCase):
         wrong: list[Any] = ["", [], "a", "a:x", [5], ";", 5, b"a:1", "a:1 b:2"]
         for given in wrong:
             self.assertRaises(ConfigurationError, name_servers, given, {})
+
+
+class MappingTests(SynchronousTestCase):
+    """Options from a file, and from the environment."""
+
+    def given(
+        self,
+        environment: dict[str, str] | None = None,
+        servers: str | None = None,
+        **options: Any,
+    ) -> tuple[ClientSettings, ProducerSettings]:
+        """What C{connect} takes them for."""
+        return client_settings(servers, options, environment or {})
+
+    def test_textsAreRead(self) -> None:
+        """By the type of the option; other values are taken as they are."""
+        client, producer = self.given(
+            settings={
+                "name_servers": "a:1;b:2",
+                "patience": "7.5",
+                "unit_name": "u",
+                "attempts": "5",
+                "avoid_slow": "Yes",
+                "retry_unsafe": True,
+                "trace": "Traces",
+            }
+        )
+        self.assertEqual(client.trace, "Traces")
+        self.assertIs(self.given({"ROCKETMQ_CLIENT_TRACE": "on"})[0].trace, True)
+        self.assertEqual(client.name_servers, ("a:1", "b:2"))
+        self.assertEqual((client.patience, client.unit_name), (7.5, "u"))
+        self.assertEqual((producer.attempts, producer.avoid_slow), (5, True))
+        self.assertTrue(producer.retry_unsafe)
+
+    def test_nameCountsMoreThanMappingAndThatMoreThanEnvironment(self) -> None:
+        """Each option by itself; variables of others are left alone."""
+        environment = {
+            "ROCKETMQ_CLIENT_ATTEMPTS": "2",
+            "ROCKETMQ_CLIENT_PATIENCE": "2",
+            "ROCKETMQ_CLIENT_SECONDS": "2",
+            "ROCKETMQ_CLIENT_GROUP": "",
+            "ROCKETMQ_CLIENT_LOG_ROOT": "/tmp",
+            "ROCKETMQ_NAMESRV": "c:3",
+        }
+        settings = {"patience": "3", "seconds": "3", "name_servers": ["b:2"]}
+        client, producer = self.given(environment, settings=settings, seconds=4)
+        self.assertEqual((client.seconds, client.patience), (4, 3.0))
+        self.assertEqual((producer.attempts, client.name_servers), (2, ("b:2",)))
+        client, _ = self.given(environment, "a:1", settings=settings)
+        self.assertEqual(client.name_servers, ("a:1",))
+        self.assertEqual(self.given(environment)[0].name_servers, ("c:3",))
+
+    def test_anythingElseIsOneSentence(self) -> None:
+        """It names the option, or the variable."""
+        wrong: list[tuple[str, dict[str, Any]]] = [
+            ("patience", {"settings": {"patience": "long"}}),
+            ("patiance", {"settings": {"patiance": "5"}}),
+            ("attempts", {"settings": {"attempts": "1.5"}}),
+            ("mapping", {"settings": ["patience"]}),
+            (
+                "ROCKETMQ_CLIENT_AVOID_SLOW",
+                {"environment": {"ROCKETMQ_CLIENT_AVOID_SLOW": "perhaps"}},
+            ),
+        ]
+        for words, options in wrong:
+            with self.assertRaisesRegex(ConfigurationError, words):
+                self.given(**options)
 
 
 class ValueTests(SynchronousTestCase):
