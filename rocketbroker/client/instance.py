@@ -110,7 +110,9 @@ class Instance:
     async def _refresh_routes(self) -> None:
         while True:
             await self.runtime.sleep(self.settings.route_seconds)
-            await self.routes.refresh()
+            if await self.routes.refresh():
+                for rebalance in [*self._rebalances.values()]:
+                    rebalance()
 
     async def _beat(self) -> None:
         while True:

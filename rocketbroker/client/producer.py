@@ -28,6 +28,7 @@ from rocketbroker.client.queue_choice import (
     queue_for_key,
 )
 from rocketbroker.client.settings import COMPRESSIONS, ProducerSettings
+from rocketbroker.client.waits import within
 from rocketbroker.errors import (
     BrokerError,
     ConnectionLost,
@@ -373,7 +374,13 @@ class Producer:
         instance = self._instance
         runtime = instance.runtime
         is_again = tries.failed_broker is not None
-        queues = await instance.routes.write_queues(request.topic, is_again)
+        queues_known = instance.routes.write_queues(request.topic, is_again)
+        if is_again or instance.routes.known(request.topic) is None:
+            # A name server that hangs has no more time than the send.
+            left = max(tries.deadline - runtime.monotonic(), 0.001)
+            queues = await within(runtime, left, queues_known)
+        else:
+            queues = await queues_known
         now = runtime.monotonic()
         chosen = self._choose(queues, queue, key, tries.failed_broker)
         tries.failed_broker = chosen.broker

@@ -146,13 +146,19 @@ class Routes:
                 del self._asking[topic]
             signal.fire()
 
-    async def refresh(self) -> None:
-        """Ask for all known topics again; what cannot be learned stays."""
-        for topic in [*self._known]:
+    async def refresh(self) -> bool:
+        """Ask for all known topics again; what cannot be learned stays.
+
+        @return: whether a topic has other queues to read now.
+        """
+        is_changed = False
+        for topic, known in [*self._known.items()]:
             try:
-                await self.view(topic, refresh=True)
+                view = await self.view(topic, refresh=True)
+                is_changed = is_changed or view.read != known.read
             except RocketbrokerError as problem:
                 _log.debug("The route of %s stays as it is: %s", topic, problem)
+        return is_changed
 
     def forget(self, topic: str) -> None:
         """Forget a topic, which nobody needs any more."""

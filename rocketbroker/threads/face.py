@@ -423,9 +423,13 @@ class Session:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def stop(self) -> None:
-        """Let L{run} finish what is in hand and return; any thread may call it."""
-        thread, session = self.behind()
-        thread.soon(session.stop)
+        """Let L{run} finish what is in hand and return; any thread may call it.
+
+        Nothing happens if the session is closed.
+        """
+        if not self._closed:
+            thread, session = self.behind()
+            thread.soon(session.stop)
 
     def close(self) -> None:
         """Leave all groups and close all connections; idempotent."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.client.received import ReceivedMessage
-from rocketbroker.errors import ConfigurationError
+from rocketbroker.errors import ConfigurationError, ConnectionLost, RequestTimeout
 from rocketbroker.testing.puppet_cluster import refuse, silent
 from rocketbroker.wire.codes import RequestCode
 from tests.client.cluster import ClientCluster
@@ -106,8 +106,28 @@ class HangTests(SynchronousTestCase):
         self.assertEqual(here.texts(consumer), ["old queue"])
         here.cluster.topics["T"] = {"b1": 2, "b2": 3}
         here.put("new queue", queue=2, broker="b2")
-        here.runtime.advance(60.0)
+        # As soon as the route is known, which is asked for every thirty seconds.
+        here.runtime.advance(32.0)
         self.assertEqual(here.texts(consumer), ["new queue"])
+
+    def test_nameServerThatHangsHasNoMoreTimeThanTheSend(self) -> None:
+        """Neither for a topic that is not known yet, nor between two tries."""
+        here = ClientCluster("b1")
+        mq = here.session()
+
+        def send() -> None:
+            sending = here.runtime.start(mq.send("T", "x", timeout=1.0))
+            self.assertLess(here.wait(lambda: sending.ended), 1.1)
+            self.assertRaises((ConnectionLost, RequestTimeout), sending.value)
+
+        name_server = here.runtime.servers["ns:9876"]
+        here.runtime.servers["ns:9876"] = lambda link, command: None
+        send()
+        here.runtime.servers["ns:9876"] = name_server
+        here.runtime.finish(mq.send("T", "x"))
+        here.runtime.servers["ns:9876"] = lambda link, command: None
+        here.cluster.stop("b1")
+        send()
 
 
 class SetBackTests(SynchronousTestCase):
