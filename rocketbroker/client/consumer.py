@@ -154,7 +154,7 @@ class Consumer:
                 if not wait_for_topic and not names.is_retry_topic(topic):
                     raise
             except RocketbrokerError as problem:
-                instance.outages.failed("the name server", problem)
+                _log.debug("Topic %s is waited for: %s", topic, problem)
         instance.membership.add_consumer(group, self.heartbeat_data)
         instance.watch_members(group, self.wake)
         instance.start()

@@ -15,7 +15,7 @@ from rocketbroker.client.connection import ServerConnection
 from rocketbroker.client.connections import Connections
 from rocketbroker.client.membership import Membership, client_id
 from rocketbroker.client.namespace import Namespace, namespace_of
-from rocketbroker.client.outages import Outages
+from rocketbroker.client.outages import OutageBoard, Outages
 from rocketbroker.client.requests import BrokerRequests
 from rocketbroker.client.routes import Routes
 from rocketbroker.client.runtime import Runtime
@@ -51,7 +51,15 @@ class Instance:
     @ivar started_ms: when it was made.
     """
 
-    def __init__(self, runtime: Runtime, settings: ClientSettings) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        settings: ClientSettings,
+        board: OutageBoard | None = None,
+    ) -> None:
+        """
+        @param board: where those say what is away that belong together.
+        """
         identity = runtime.identity()
         self.runtime = runtime
         self.settings = settings
@@ -62,12 +70,12 @@ class Instance:
         self.token = identity.token
         self.started_ms = runtime.wall_ms()
         self.observers = settings.observers
-        self.outages = Outages()
+        self.outages = Outages(board)
         self.tasks = Tasks(runtime)
         self.connections = Connections(
             runtime, settings.max_frame_bytes, namespace_fields(settings)
         )
-        self.routes = Routes(runtime, self.connections, settings)
+        self.routes = Routes(runtime, self.connections, settings, self.outages)
         self.requests = BrokerRequests(self.connections, self.routes)
         self.membership = Membership(
             runtime,
@@ -98,6 +106,7 @@ class Instance:
         """Stop all, and close the connections."""
         await self.tasks.end()
         await self.connections.close()
+        self.outages.close()
 
     def unique_key(self) -> str:
         """A new unique key for a message."""

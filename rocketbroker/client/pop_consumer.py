@@ -116,7 +116,7 @@ class PopConsumer:
             if not wait_for_topic:
                 raise
         except RocketbrokerError as problem:
-            instance.outages.failed("the name server", problem)
+            _log.debug("Topic %s is waited for: %s", self._subscription.topic, problem)
         instance.membership.add_consumer(self.settings.group, self.heartbeat_data)
         instance.start()
         await instance.membership.beat()

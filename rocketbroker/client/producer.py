@@ -359,7 +359,7 @@ class Producer:
                 if unsafe is not None:
                     return unsafe
                 pause = tries.pause(problem, runtime.monotonic())
-                self._tell(request.topic, problem)
+                self._tell(request.topic, tries.failed_broker, problem)
             self.retries += 1
             await runtime.sleep(pause)
 
@@ -405,10 +405,15 @@ class Producer:
         failed = bool(result.status) and self._settings.retry_unsafe
         self._choice.report(chosen.broker, end - now, failed, end)
         self.sent += len(request.message_ids)
-        instance.outages.worked(f"a broker for {request.topic}")
+        if instance.outages.away:
+            instance.outages.worked(f"broker {chosen.broker}")
+            instance.outages.worked(f"a broker for {request.topic}")
         shown = instance.namespace.queue_outside(result.queue)
         return result if shown is result.queue else result._replace(queue=shown)
 
-    def _tell(self, topic: str, problem: RocketbrokerError) -> None:
-        if isinstance(problem, PASSING):
+    def _tell(self, topic: str, broker: str | None, problem: RocketbrokerError) -> None:
+        """Say what is away; routes say it of name servers."""
+        if isinstance(problem, NoBroker):
             self._instance.outages.failed(f"a broker for {topic}", problem)
+        elif isinstance(problem, PASSING) and broker is not None:
+            self._instance.outages.failed(f"broker {broker}", problem)

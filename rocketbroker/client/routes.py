@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from rocketbroker.client.connections import Connections
+from rocketbroker.client.outages import NAME_SERVER, Outages
 from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.settings import ClientSettings
 from rocketbroker.client.waits import Signal
@@ -51,7 +52,11 @@ class Routes:
     """
 
     def __init__(
-        self, runtime: Runtime, connections: Connections, settings: ClientSettings
+        self,
+        runtime: Runtime,
+        connections: Connections,
+        settings: ClientSettings,
+        outages: Outages | None = None,
     ) -> None:
         self._runtime = runtime
         self._connections = connections
@@ -59,7 +64,7 @@ class Routes:
         self._current = 0
         self._known: dict[str, TopicView] = {}
         self._asking: dict[str, Signal] = {}
-        self._away = False
+        self._outages = outages or Outages()
         self.asked = 0
 
     async def ask(self, code: int, ext: dict[str, str] | None = None) -> Command:
@@ -86,9 +91,7 @@ class Routes:
                 if self._current == at:
                     self._current = (at + 1) % len(servers)
                 continue
-            if self._away:
-                self._away = False
-                _log.info("Name server %s answers again", address)
+            self._outages.worked(NAME_SERVER)
             if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise ConfigurationError(
                     f"{address} is no name server; it may be a broker: give the name "
@@ -98,9 +101,11 @@ class Routes:
                 raise error_of_response(answer.code, answer.remark)
             return answer
         assert failure is not None
-        if not self._away and self._known:
-            self._away = True
-            _log.warning("No name server answers; known routes are kept: %s", failure)
+        if self._known:
+            words = "%s is away; known routes are kept, and it is tried again: %s"
+            self._outages.failed(NAME_SERVER, failure, words)
+        else:
+            self._outages.failed(NAME_SERVER, failure)
         raise failure
 
     def known(self, topic: str) -> TopicView | None:

@@ -32,6 +32,7 @@ from rocketbroker.client.instance import Instance
 from rocketbroker.client.lite_pull import LitePullConsumer
 from rocketbroker.client.local_offsets import INSTANCE_NAME, OffsetFolder
 from rocketbroker.client.options import ConsumerOptions, consumer_settings
+from rocketbroker.client.outages import OutageBoard
 from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.queries import Queries
@@ -171,6 +172,7 @@ class Session:
         self._checks: dict[str, Check] = {}
         self._streams: list[MessageStream] = []
         self._registrations: list[_Registration] = []
+        self._board = OutageBoard()
         self._stopping = False
         self._stopped = Signal(runtime)
         self._closed = False
@@ -222,7 +224,7 @@ class Session:
         if self._closed:
             raise ClientClosed("the session was closed before")
         if self._producer is None:
-            self._sending = Instance(self._runtime, self._settings)
+            self._sending = Instance(self._runtime, self._settings, self._board)
             self._producer = Producer(self._sending, self._producing)
             self._producer.start()
         return self._producer
@@ -513,16 +515,16 @@ class Session:
         settings = consumer_settings(group, options)
         wanted = subscription(topic, options.get("tags"), options.get("sql"))
         if settings.mode == "pop":
-            instance = Instance(self._runtime, self._settings)
+            instance = Instance(self._runtime, self._settings, self._board)
             member = PopConsumer(instance, settings, wanted)
             return served(instance, member, listener)
         if not settings.broadcast:
-            instance = Instance(self._runtime, self._settings)
+            instance = Instance(self._runtime, self._settings, self._board)
             consumer = Consumer(instance, settings, [wanted])
             return served(instance, consumer, listener)
         name = self._settings.instance_name or INSTANCE_NAME
         fixed = attrs.evolve(self._settings, instance_name=name)
-        instance = Instance(self._runtime, fixed)
+        instance = Instance(self._runtime, fixed, self._board)
         offsets = self._folder().of_group(
             instance.membership.client_id,
             instance.namespace.inside(group),
@@ -561,7 +563,7 @@ class Session:
         tags, sql = options.get("tags"), options.get("sql")
         settings = consumer_settings(group, {**options, "mode": "lite"})
         return LitePullConsumer(
-            Instance(self._runtime, self._settings),
+            Instance(self._runtime, self._settings, self._board),
             settings,
             [subscription(one, tags, sql) for one in sorted(topics)],
             queues,
