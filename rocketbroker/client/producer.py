@@ -332,36 +332,25 @@ class Producer:
         room, size = self._room, len(request.body)
         if not room.take(size):
             await room.wait(size, tries.deadline)
+        unsafe: SendResult | None = None
         try:
-            return await self._tries(request, queue, key, tries, sends)
+            while True:
+                try:
+                    result = await self._try(request, queue, key, tries, sends)
+                    tries.refused += 1
+                    is_last = tries.refused >= self._settings.attempts
+                    if not result.status or not self._settings.retry_unsafe or is_last:
+                        return result
+                    unsafe, pause = result, 0.0
+                except (*PASSING, BrokerError) as problem:
+                    if unsafe is not None:
+                        return unsafe
+                    pause = tries.pause(problem, runtime.monotonic())
+                    self._tell(request.topic, tries.failed_broker, problem)
+                self.retries += 1
+                await runtime.sleep(pause)
         finally:
             room.leave(size)
-
-    async def _tries(
-        self,
-        request: SendRequest,
-        queue: Where,
-        key: str | None,
-        tries: _Tries,
-        sends: Sends | None,
-    ) -> SendResult:
-        runtime = self._instance.runtime
-        unsafe: SendResult | None = None
-        while True:
-            try:
-                result = await self._try(request, queue, key, tries, sends)
-                tries.refused += 1
-                is_last = tries.refused >= self._settings.attempts
-                if not result.status or not self._settings.retry_unsafe or is_last:
-                    return result
-                unsafe, pause = result, 0.0
-            except (*PASSING, BrokerError) as problem:
-                if unsafe is not None:
-                    return unsafe
-                pause = tries.pause(problem, runtime.monotonic())
-                self._tell(request.topic, tries.failed_broker, problem)
-            self.retries += 1
-            await runtime.sleep(pause)
 
     async def _try(
         self,

@@ -130,6 +130,7 @@ def cluster_of(context: click.Context, values: dict[str, Any]) -> Cluster:
         servers,
         seconds=values.get("timeout") or TIMEOUT,
         machine=machine_of(context),
+        patience=0.0,
     )
     return Cluster(Client(settings))
 

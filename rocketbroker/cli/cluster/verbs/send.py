@@ -40,6 +40,10 @@ _WAITS: Final = {
 READ_BYTES: Final = 1 << 20
 
 
+#: How long servers that are restarted are waited for, in seconds.
+PATIENCE: Final = 120.0
+
+
 class Delivery(NamedTuple):
     """When messages are to be delivered: at once, or one of these.
 
@@ -190,7 +194,6 @@ def message_send(
     )
     queue = parse_queue(topic, queue_text) if queue_text else None
     producer = Producer(cluster.client, INNER_PRODUCER)
-    patience, producer.patience = producer.patience, 0.0
     if body is not None:
         _show(rows, topic, producer.send(shape.message(body.encode()), queue))
         return
@@ -215,7 +218,7 @@ def message_send(
             for result in results:
                 sent += len(result.message_ids)
                 # Servers that were there are restarted; others may have another name.
-                producer.patience = patience
+                producer.patience = PATIENCE
                 if ids:
                     _show(rows, topic, result)
     except RocketbrokerError as error:
