@@ -61,13 +61,13 @@ NAMED: Final[dict[str, object]] = {
 class JavaCluster:
     """RocketMQ's name server and broker, with what a L{Cluster} has."""
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, version: str = PROXY_VERSION, /, **settings: object) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="rocketbroker-"))
         base = free_base()
         self.names = f"127.0.0.1:{base}"
         self.address = f"127.0.0.1:{base + 10}"
         self._namesrv = JavaNameServer(
-            PROXY_VERSION, self.folder / "namesrv", {"listenPort": base}
+            version, self.folder / "namesrv", {"listenPort": base}
         )
         own = {
             **NAMED,
@@ -80,7 +80,7 @@ class JavaCluster:
             **PATIENT,
             **settings,
         }
-        self._broker = JavaBroker(PROXY_VERSION, self.folder / "broker", own)
+        self._broker = JavaBroker(version, self.folder / "broker", own)
 
     def start(self) -> JavaCluster:
         """Start both."""
