@@ -11,10 +11,10 @@ It ends when no order has come for five seconds.
 import sys
 
 from rocketbroker.blocking import Client, Settings
-from rocketbroker.threads import connect
+from rocketbroker.threads import Session, connect
 
 
-def place(mq, count):
+def place(mq: Session, count: int) -> None:
     """Send orders; every third is not paid."""
     for number in range(count):
         mq.send(
@@ -28,12 +28,12 @@ def place(mq, count):
     mq.send("Reminders", "check the open orders", delay_level=2)
 
 
-def bill(mq):
+def bill(mq: Session) -> list[str]:
     """Write invoices for paid orders; one fails the first time."""
-    billed = []
+    billed: list[str] = []
     failed = False
-    options = {"tags": "paid", "start": "earliest"}
-    with mq.consumer("Orders", group="billing", **options) as orders:
+    orders = mq.consumer("Orders", group="billing", tags="paid", start="earliest")
+    with orders:
         while order := orders.next(timeout=5):
             if order.text == "order 4" and not failed:
                 failed = True
@@ -44,7 +44,7 @@ def bill(mq):
     return billed
 
 
-def lag(client, topic, group):
+def lag(client: Client, topic: str, group: str) -> int:
     """How many messages a group has not yet acknowledged."""
     behind = 0
     for queue in client.queues(topic):
@@ -53,7 +53,7 @@ def lag(client, topic, group):
     return behind
 
 
-def main(name_server="127.0.0.1:9876"):
+def main(name_server: str = "127.0.0.1:9876") -> None:
     """Run the example."""
     with Client(Settings(name_server)) as client, connect(name_server) as mq:
         client.create_topic("Orders", queues=4)

@@ -71,17 +71,16 @@ def no_node() -> str | None:
     return None
 
 
-def node_modules() -> Path:
-    """The folder with Node's client and what it needs."""
-    target = PROJECT / "target" / f"node-{NODE_VERSION}"
+def node_package(name: str, version: str) -> Path:
+    """The folder with a package of npm's, and with what it needs."""
+    target = PROJECT / "target" / f"{name}-{version}"
     stamp = target / "complete"
     with building():
         if not stamp.exists():
             target.mkdir(exist_ok=True)
-            wanted = f"rocketmq-client-nodejs@{NODE_VERSION}"
             words = "--no-save --no-audit --no-fund --ignore-scripts --prefix".split()
             done = subprocess.run(
-                ["npm", "install", *words, str(target), wanted],
+                ["npm", "install", *words, str(target), f"{name}@{version}"],
                 capture_output=True,
                 text=True,
             )
@@ -107,7 +106,8 @@ def node_client(address: str, folder: Path) -> Program:
     reason = no_node()
     if reason is not None:
         raise SkipTest(reason)
-    variables = {**os.environ, "NODE_PATH": str(node_modules()), "HOME": str(folder)}
+    modules = node_package("rocketmq-client-nodejs", NODE_VERSION)
+    variables = {**os.environ, "NODE_PATH": str(modules), "HOME": str(folder)}
     words = ["node", str(NODE_DRIVER), address]
     return Program(words, folder, "grpc-node.log", variables)
 
