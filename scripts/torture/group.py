@@ -11,7 +11,10 @@ Prints the figures of the rows that are named, or of all of them, with their bar
 exit status is the number of bars that are missed. The row I{shared}: no queue has two
 owners, or none, for longer than one rebalance, and nothing is lost. The row
 I{ordered}: the same, and no queue's order is ever broken; but the queues of the member
-that was killed have no owner until the broker takes its locks for void, after a minute.
+that was killed have no owner until the broker takes its locks for void, 60 s after it
+renewed them last. The bar is that and one rebalance. It is right so: Java's broker does
+the same, and one that freed locks with a connection would let two members have a queue
+when one has lost its connection and not yet noticed.
 
 --quick: four changes, and none of ordered members is killed.
 """
