@@ -47,7 +47,6 @@ from rocketbroker.config.keyed import PORT
 from rocketbroker.config.machine import store_root
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
-from rocketbroker.config.running import running_only
 from rocketbroker.config.workers import check_workers, worker_count
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
@@ -230,12 +229,14 @@ def workers_of(
 def log_settings(log: Logger, settings: BrokerSettings) -> None:
     """Log what an operator should know about the settings at the start."""
     log_ignored(log, settings.unknown, settings.given, settings.parts())
-    kept = sorted(running_only(dict.fromkeys(settings.given, ""), CLASSES))
-    if settings.broker.broker_config_path is None and kept:
+    kept: dict[str, str] = {}
+    if settings.broker.broker_config_path is None:
+        kept = kept_changes(settings.changes_path(), CLASSES)
+    if kept:
         log.info(
             "Settings that requests have changed are taken from {path}: {keys}.",
             path=settings.changes_path(),
-            keys=", ".join(kept),
+            keys=", ".join(sorted(kept)),
         )
     broker, role = settings.broker, settings.store.broker_role
     log.info(

@@ -179,6 +179,13 @@ class SettingsTests(SynchronousTestCase):
         for path in (str(root), str(root.absolute())):
             settings = self.settings("--set", f"storePathRootDir={path}")
             self.assertEqual(settings.broker.broker_permission, 4)
+        word = "requests have changed"
+        kept = f"{root.absolute()}/config/broker.properties: brokerPermission."
+        there = ("--set", f"storePathRootDir={root.absolute()}")
+        (line,) = [line for line in self.logged(*there) if word in line]
+        self.assertTrue(line.endswith(f" are taken from {kept}"), line)
+        lines = self.logged("--set", "brokerPermission=4")
+        self.assertNotIn(word, "\n".join(lines))
         from_home = os.path.relpath(root, os.path.expanduser("~"))
         with_home = self.settings("--set", f"storePathRootDir=~/{from_home}")
         self.assertEqual(with_home.broker.broker_permission, 4)
