@@ -17,21 +17,24 @@ What becomes of a request that a rule meets:
   - I{corrupt}: the bodies of the messages that are delivered are wrong, and their
     checksums are not;
   - I{duplicate} of a send: it is stored twice, as when a producer had no answer and has
-    sent again: one id, two places. Of a pull: the answer says that the next begins
-    where this one did, and the next waits for L{AGAIN_SECONDS}: a consumer that has not
-    done with a message takes no notice of it when it comes again.
+    sent again: one id, two places. Of a pull: the next one of the group in that queue
+    is answered PULL_OFFSET_MOVED, back to where this one began, as if the group's
+    offset had been reset. It waits for L{AGAIN_SECONDS}: a consumer that has not begun
+    with a message when its queue is reset has it once.
 
-The first rule that fits is the one that counts.
+The first rule that fits is the one that counts. The last three lines, but for sends
+that are stored twice, are about answers: they are looked at when there is one, and it
+is a success. So a pull that was held before a rule came is met by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, cast, final
+from typing import Any, Final, NamedTuple, cast, final
 
 import msgspec
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from rocketbroker.app.testing.fault_rules import (
@@ -50,7 +53,7 @@ from rocketbroker.wire import fastjson
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command
 
-#: How long the next pull waits after one whose messages come again, in seconds.
+#: How long the pull waits that sends a consumer back, in seconds.
 AGAIN_SECONDS: Final = 0.2
 
 #: Where requests have topic and group, the first that is there; sends in their short
@@ -63,8 +66,17 @@ _SHORT: Final = frozenset({RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_M
 #: The length of a record before its body, without its two addresses.
 _HEAD: Final = 72
 
-#: A pull by group, topic, queue and offset.
-_Pulled = tuple[str, str, str, str]
+#: Requests whose answers rules may change.
+_CHANGED: Final = FAMILIES["send"] | FAMILIES["pull"] | FAMILIES["pop"]
+
+
+class _Pulled(NamedTuple):
+    """Where a pull begins."""
+
+    group: str
+    topic: str
+    queue: str
+    offset: str
 
 
 @final
@@ -84,7 +96,10 @@ class Faults:
         self._wall_ms = wall_ms
         self._number = 0
         self._clients: dict[IConnection, tuple[str, frozenset[str]]] = {}
-        self._again: dict[_Pulled, None] = {}
+        #: Pulls that are sent back: the answer to the pull whose messages come again.
+        self._back: dict[_Pulled, tuple[_Pulled, dict[str, str]]] = {}
+        #: Pulls whose messages come again, which they do once.
+        self._again: set[_Pulled] = set()
 
     def front(
         self, table: ResponderTable, before: Callable[[Command], None]
@@ -154,23 +169,80 @@ class Faults:
         request: Command,
     ) -> Answer:
         before(request)
-        respond = responders[request.code]
         if request.code == RequestCode.HEART_BEAT:
             self._learn(connection, request)
-        is_again = bool(self._again) and self._is_again(request)
-        if self.rules:
-            place = self._place(connection, request)
-            for rule in self.rules.values():
-                if rule.is_over or not rule.fits(place):
-                    continue
-                if is_again and rule.action == "duplicate":
-                    continue
+        respond = responders[request.code]
+        do = partial(self._do, respond, connection, request)
+        found = self._find(connection, request, False)
+        if found is None:
+            return do()
+        rule, place = found
+        fail = partial(self._fail, rule, place, respond, do, connection, request)
+        return self._later(rule.ms / 1000, fail) if rule.ms else fail()
+
+    def _find(
+        self,
+        connection: IConnection,
+        request: Command,
+        is_answered: bool,
+    ) -> tuple[FaultRule, Place] | None:
+        """The rule that fits a request, which is a hit, and what the request is about.
+
+        @param is_answered: whether the rule is to be about its answer.
+        """
+        if not self.rules:
+            return None
+        is_again = request.code in FAMILIES["pull"] and _pulled(request) in self._again
+        place = self._place(connection, request)
+        for rule in self.rules.values():
+            if (
+                not rule.is_over
+                and rule.fits(place)
+                and _is_of_answer(rule, request.code) is is_answered
+                and not (is_again and rule.action == "duplicate")
+            ):
                 rule.hit(place, self._wall_ms())
-                fail = partial(self._fail, rule, place, respond, connection, request)
-                return self._later(rule.ms / 1000, fail) if rule.ms else fail()
-        if is_again:
-            return self._later(AGAIN_SECONDS, partial(respond, connection, request))
-        return respond(connection, request)
+                return rule, place
+        return None
+
+    def _do(
+        self,
+        respond: Responder,
+        connection: IConnection,
+        request: Command,
+    ) -> Answer:
+        """Do what a request asks for."""
+        if self._back and request.code in FAMILIES["pull"]:
+            back = self._back.pop(_pulled(request), None)
+            if back is not None:
+                begin, ext = back
+                self._again.add(begin)
+                moved = Command(ResponseCode.PULL_OFFSET_MOVED, ext)
+                return self._later(AGAIN_SECONDS, lambda: moved)
+        answer = respond(connection, request)
+        if request.code not in _CHANGED:
+            return answer
+        if isinstance(answer, Deferred):
+            return answer.addCallback(self._answered, connection, request)
+        changed: Answer = self._answered(answer, connection, request)
+        return changed
+
+    def _answered(
+        self,
+        answer: Command | None,
+        connection: IConnection,
+        request: Command,
+    ) -> Any:
+        """The answer to a request, changed if a rule says so and it is a success."""
+        if answer is None or answer.code != ResponseCode.SUCCESS:
+            return answer
+        found = self._find(connection, request, True)
+        self._again.discard(_pulled(request))
+        if found is None:
+            return answer
+        rule, _ = found
+        changed = self._changed(answer, rule, request)
+        return self._later(rule.ms / 1000, lambda: changed) if rule.ms else changed
 
     def _later(
         self, seconds: float, work: Callable[[], Answer]
@@ -185,10 +257,14 @@ class Faults:
         rule: FaultRule,
         place: Place,
         respond: Responder,
+        do: Callable[[], Answer],
         connection: IConnection,
         request: Command,
     ) -> Answer:
-        """Do what a rule says."""
+        """Do what a rule says about a request.
+
+        @param do: does what it asks for.
+        """
         action = rule.action
         if action in ("code", "busy"):
             return Command(rule.code, remark=rule.words(place))
@@ -198,33 +274,30 @@ class Faults:
             connection.close()
             return None
         if action == "delay":
-            return respond(connection, request)
-        if action == "duplicate" and request.code in FAMILIES["send"]:
-            return self._twice(respond, connection, request)
-        answer = respond(connection, request)
-        later = answer if isinstance(answer, Deferred) else succeed(answer)
-        return later.addCallback(self._changed, rule, request)
+            return do()
+        return self._twice(respond, do, connection, request)
 
-    def _changed(
-        self, answer: Command | None, rule: FaultRule, request: Command
-    ) -> Command | None:
-        """The answer that a rule makes of another, if that was a success."""
-        if answer is None or answer.code != ResponseCode.SUCCESS:
-            return answer
+    def _changed(self, answer: Command, rule: FaultRule, request: Command) -> Command:
+        """What a rule makes of an answer."""
         if rule.action == "corrupt":
             answer.body = corrupted(answer.body)
         elif rule.action == "duplicate":
-            key = _pulled(request)
+            begin = _pulled(request)
             assert answer.ext is not None
-            self._again[key] = None
-            answer.ext["nextBeginOffset"] = key[3]
+            following = begin._replace(offset=answer.ext["nextBeginOffset"])
+            ext = {**answer.ext, "nextBeginOffset": begin.offset}
+            self._back[following] = begin, ext
         else:
             answer.code = STORED[rule.action]
             answer.remark = rule.remark
         return answer
 
     def _twice(
-        self, respond: Responder, connection: IConnection, request: Command
+        self,
+        respond: Responder,
+        do: Callable[[], Answer],
+        connection: IConnection,
+        request: Command,
     ) -> Answer:
         """Let a message be stored, and once more as if nobody waited for an answer."""
         again = Command(
@@ -235,22 +308,12 @@ class Faults:
             version=request.version,
             language=request.language,
         )
-        answer = respond(connection, request)
+        answer = do()
         second = respond(connection, again)
         if isinstance(second, Deferred):
             # The first one's sender is told.
             second.addErrback(lambda _: None)
         return answer
-
-    def _is_again(self, request: Command) -> bool:
-        """Whether it is the pull after one whose messages are to come again."""
-        if request.code not in FAMILIES["pull"]:
-            return False
-        key = _pulled(request)
-        if key not in self._again:
-            return False
-        del self._again[key]
-        return True
 
     def _place(self, connection: IConnection, request: Command) -> Place:
         """What a request is about."""
@@ -288,16 +351,22 @@ class Faults:
         self._clients.pop(connection, None)
 
 
+def _is_of_answer(rule: FaultRule, code: int) -> bool:
+    """Whether a rule is about the answers to such requests."""
+    action = rule.action
+    is_pulled_twice = action == "duplicate" and code in FAMILIES["pull"]
+    return action in STORED or action == "corrupt" or is_pulled_twice
+
+
 def _first(ext: dict[str, str], names: tuple[str, ...]) -> str | None:
     return next((ext[name] for name in names if name in ext), None)
 
 
 def _pulled(request: Command) -> _Pulled:
-    """A pull's group, topic, queue and offset."""
+    """Where a pull begins."""
     ext = request.ext or {}
     names = ("consumerGroup", "topic", "queueId", "queueOffset")
-    group, topic, queue, offset = (ext.get(name, "") for name in names)
-    return group, topic, queue, offset
+    return _Pulled(*(ext.get(name, "") for name in names))
 
 
 def corrupted(records: bytes) -> bytes:

@@ -206,22 +206,47 @@ class ActionTests(FaultCase):
         self.assertEqual(messages[0].unique_key, messages[1].unique_key)
 
     def test_pulledTwiceComesAgain(self) -> None:
-        """The next pull is to begin where this one did, and waits a little; the one
-        after it goes on."""
+        """The next pull is sent back to where this one began, after a while; from
+        there all goes its way."""
         self.send()
         self.fault("duplicate", request="pull")
         first = answered(self.pull())
         assert first.ext is not None
-        self.assertEqual(first.ext["nextBeginOffset"], "0")
+        self.assertEqual(first.ext["nextBeginOffset"], "1")
+        back = self.pull(1)
+        assert isinstance(back, Deferred)
+        self.assertNoResult(back)
+        self.rig.clock.advance(AGAIN_SECONDS)
+        moved = answered(back)
+        assert moved.ext is not None
+        self.assertEqual((moved.code, moved.body), (21, b""))
+        self.assertEqual(moved.ext, {**first.ext, "nextBeginOffset": "0"})
+        second = answered(self.pull())
+        self.assertEqual((second.body, second.ext), (first.body, first.ext))
+        self.assertEqual(answered(self.pull(1)).code, 19)
+        self.assertEqual(self.hits(), [1])
+
+    def test_heldPullIsMetWhenItIsAnswered(self) -> None:
+        """By the rules of then; pulls that find nothing are no hits."""
+        answered(self.pull())
+        held = self.rig.begin(11, pull_ext(0, sysFlag="6"))
+        self.fault("duplicate", request="pull")
+        self.fault("corrupt", ms=500)
+        self.assertEqual(answered(self.pull()).code, 19)
+        self.assertEqual(self.hits(), [0, 0])
+        self.send()
+        self.rig.scheduler.dispatch()
+        self.assertEqual(answered(held).code, 0)
+        back = self.pull(1)
+        self.rig.clock.advance(AGAIN_SECONDS)
+        self.assertEqual(answered(back).code, 21)
         again = self.pull()
         assert isinstance(again, Deferred)
         self.assertNoResult(again)
-        self.rig.clock.advance(AGAIN_SECONDS)
-        second = answered(again)
-        assert second.ext is not None
-        self.assertEqual(second.body, first.body)
-        self.assertEqual(second.ext["nextBeginOffset"], "1")
-        self.assertEqual(self.hits(), [1])
+        self.rig.clock.advance(0.5)
+        (message,) = decode_all(answered(again).body)
+        self.assertEqual(message.body, b"\x9dody")
+        self.assertEqual(self.hits(), [1, 1])
 
     def test_corruptBodiesDoNotFitTheirChecksums(self) -> None:
         """All else of the messages is right; what is stored is, too."""
