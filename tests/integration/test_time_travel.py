@@ -25,6 +25,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.testing.control import add_fault, advance, broker_time, faults
 from rocketbroker.threads import connect
+from rocketbroker.wire.codes import RequestCode
 from scripts.lab.servers import environment
 
 #: How long something may take that comes by itself.
@@ -55,7 +56,7 @@ class TestingCase(SynchronousTestCase):
         self.ready = json.loads(process.stdout.readline())
         self.names: str = self.ready["namesrv"]
         self.broker: str = self.ready["brokers"][0]["address"]
-        self.client = Client(Settings(self.names, seconds=0.5, attempts=1))
+        self.client = Client(Settings(self.names, attempts=1, patience=0))
         self.addCleanup(self.client.close)
 
     def until(self, what: Callable[[], bool], words: str) -> None:
@@ -126,15 +127,15 @@ class FaultTests(TestingCase):
         self.client.create_topic("T", queues=1)
         producer = Producer(self.client)
         message = Message("T", b"body")
-        for action, error in (
-            ("busy", SystemBusy),
-            ("drop", RequestTimeout),
-            ("cut", ConnectionLost),
-        ):
+        for action, error in (("busy", SystemBusy), ("cut", ConnectionLost)):
             add_fault(
                 self.client, self.broker, action, topic="T", request="send", times=1
             )
             self.assertRaises(error, producer.send, message)
+        code = RequestCode.GET_BROKER_RUNTIME_INFO
+        add_fault(self.client, self.broker, "drop", request=code)
+        with self.assertRaises(RequestTimeout):
+            self.client.ask_server(self.broker, code, seconds=0.1)
         add_fault(self.client, self.broker, "duplicate", topic="T", times=1)
         self.assertEqual(producer.send(message).queue_offset, 0)
         self.assertEqual(self.offsets("T"), (0, 2))
