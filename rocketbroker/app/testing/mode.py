@@ -35,8 +35,9 @@ from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.codes import RequestCode, ResponseCode
 from rocketbroker.wire.command import Command
 
-#: How far time can be moved at once: a hundred years.
-MAX_MOVE_MS: Final = 100 * 365 * 86_400_000
+#: How far time can be moved at once: ten years. Timers go through all seconds of it,
+#: which takes half a second for a year.
+MAX_MOVE_MS: Final = 10 * 365 * 86_400_000
 
 #: How long the index is waited for, in ticks: what is not in it stays.
 MAX_TICKS: Final = 100
