@@ -40,6 +40,7 @@ PARENT = "import subprocess, sys; subprocess.run(sys.argv[1:])"
 #: setting or message that needs it, with what of these a start needs all the same.
 LATE = {
     "lz4": (),
+    "rocketbroker.app.testing": (),
     "rocketbroker.broker.admin": ("codes",),
     "rocketbroker.broker.acting": ("group_roles", "ha_exchange"),
     "rocketbroker.broker.pop": ("need",),
