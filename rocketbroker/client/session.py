@@ -381,7 +381,7 @@ class Session:
         finally:
             if instance.observers is not None:
                 group = self._producing.group
-                instance.observers.recall_ended(group, topic, handle, problem)
+                instance.observers.recall_ended(group, topic, handle or "", problem)
 
     async def find(
         self,
