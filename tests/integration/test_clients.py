@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
@@ -321,6 +321,53 @@ stream.__enter__()
 message = stream.next(60.0)
 message.ack()
 """
+
+
+class CrowdTests(SynchronousTestCase):
+    """As many senders as a program has threads or tasks, with one session."""
+
+    def setUp(self) -> None:
+        self.names = Shared.get().names
+
+    def stored(self, topic: str) -> int:
+        """How many messages a topic has."""
+        with Client(Settings(self.names)) as client:
+            return sum(map(client.max_offset, client.queues(topic)))
+
+    def test_tenThousandTasksOfOneSession(self) -> None:
+        """More than may be under way: the others wait. Alone, and in batches."""
+        create(self.names, "TenThousand")
+
+        async def send(mq: Session, count: int, **options: Any) -> int:
+            sends = (mq.send("TenThousand", str(n), **options) for n in range(count))
+            return len({one.message_id for one in await asyncio.gather(*sends)})
+
+        async def scenario() -> tuple[int, int]:
+            async with connect(self.names, max_sends=256) as mq:
+                alone = await send(mq, 2_000)
+                return alone, await send(mq, 10_000, accumulate=True)
+
+        self.assertEqual(asyncio.run(scenario()), (2_000, 10_000))
+        self.assertEqual(self.stored("TenThousand"), 12_000)
+
+    def test_thousandThreadsOfOneSession(self) -> None:
+        """Each gets the result of its own message."""
+        create(self.names, "Thousand")
+        found: dict[str, str] = {}
+        with threads.connect(self.names) as mq:
+
+            def send(text: str) -> None:
+                found[mq.send("Thousand", text).message_id] = text
+
+            senders = [
+                threading.Thread(target=send, args=(str(n),)) for n in range(1_000)
+            ]
+            for one in senders:
+                one.start()
+            for one in senders:
+                one.join(SECONDS)
+        self.assertEqual(sorted(map(int, found.values())), [*range(1_000)])
+        self.assertEqual(self.stored("Thousand"), 1_000)
 
 
 class ThreadsTests(SynchronousTestCase):
