@@ -22,7 +22,6 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker import aio, deferred, threads
 from rocketbroker.client import transactions
-from rocketbroker.client.errors import ClientClosed
 
 #: What the classes of the other faces stand for, by their names.
 PATTERNS: Final[dict[str, type]] = {
@@ -58,6 +57,12 @@ class Way(Protocol):
     ) -> Any:
         """Call a method that waits, and wait."""
 
+    async def following(self, iterator: Any) -> Any:
+        """What an iterator of the face gives next.
+
+        @raise StopAsyncIteration: nothing more.
+        """
+
     def listener(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:
         """A coroutine as the face takes listeners."""
 
@@ -84,6 +89,13 @@ class ByThreads:
         """See L{Way}."""
         called = partial(function, *args, **options)
         return await self._loop.run_in_executor(self._pool, called)
+
+    async def following(self, iterator: Any) -> Any:
+        """See L{Way}."""
+        found = await self.call(next, iterator, None)
+        if found is None:
+            raise StopAsyncIteration
+        return found
 
     def listener(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:
         """See L{Way}."""
@@ -124,6 +136,10 @@ class ByDeferreds:
             waits = Deferred.fromCoroutine(waits)
         assert isinstance(waits, Deferred)
         return await waits.asFuture(self._loop)
+
+    async def following(self, iterator: Any) -> Any:
+        """See L{Way}."""
+        return await self.call(iterator.__anext__)
 
     def listener(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:
         """See L{Way}."""
@@ -191,10 +207,7 @@ class Awaited:
         return self
 
     async def __anext__(self) -> Any:
-        try:
-            return await self._waiting(self._found.next)
-        except ClientClosed:
-            raise StopAsyncIteration from None
+        return self._as(await self._way.following(self._found))
 
 
 @contextmanager

@@ -37,6 +37,9 @@ from tests.integration.client_faces import using
 #: How long a scenario may take, in seconds; nothing is asserted about it.
 SECONDS = 120.0
 
+#: How long a request may take: what was sent again after less could be there twice.
+REQUEST_SECONDS = 60.0
+
 #: How long a broker may take until the name server knows it, in seconds.
 KNOWN_SECONDS = 60.0
 
@@ -79,7 +82,7 @@ class Scene:
 
     def connect(self, **options: Any) -> Session:
         """A session of its own."""
-        return self._connect(self.names, **options)
+        return self._connect(self.names, **{"seconds": REQUEST_SECONDS, **options})
 
     async def broker_is_known(self) -> None:
         """Wait for the broker: Java's says that it is ready before it is registered."""
