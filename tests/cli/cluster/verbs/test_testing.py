@@ -28,7 +28,7 @@ class TestingModeTests(VerbCase):
 
     def test_faults(self) -> None:
         """Added, listed with their hits, and cleared."""
-        words = "--topic T --request send --request 15 --times 2 --owner me"
+        words = "--group G --request send --request 15 --times 3 --owner me"
         added = ("testing", "fault", "add", "flush-timeout", "--topic", "T")
         (row,) = self.kind("change", *added)
         self.assertEqual(row, {"fault": 1, "broker": "broker-a", "outcome": "added"})
@@ -39,7 +39,7 @@ class TestingModeTests(VerbCase):
         self.assertEqual((first["action"], first["hits"]), ("flush_timeout", 1))
         self.assertIsNotNone(first["last"])
         self.assertEqual(second["request"], "10,15,310,320")
-        self.assertEqual((second["times"], second["owner"]), (2, "me"))
+        self.assertEqual((second["times"], second["owner"]), (3, "me"))
         (row,) = self.kind("change", "testing", "fault", "clear", "--owner", "me")
         self.assertEqual(row["outcome"], "1 removed")
         self.call("testing", "fault", "clear", "1")
