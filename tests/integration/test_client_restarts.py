@@ -52,13 +52,14 @@ class RestartTests(SynchronousTestCase):
 
     def command(self, *words: str, stdin: int | None = None) -> subprocess.Popen[bytes]:
         """A verb of C{rocketbroker message}, until the test is over."""
-        process = subprocess.Popen(
-            [*COMMAND, *words],
-            env={**environment(), "ROCKETMQ_NAMESRV": self.cluster.names},
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=self.log().open("ab"),
-        )
+        with self.log().open("ab") as log:
+            process = subprocess.Popen(
+                [*COMMAND, *words],
+                env={**environment(), "ROCKETMQ_NAMESRV": self.cluster.names},
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
         self.addCleanup(self.end, process)
         return process
 
