@@ -35,6 +35,7 @@ from scripts.lab.inside import enter
 if __name__ == "__main__":
     enter(__file__)
 
+from rocketbroker.records.names import AUTO_CREATE_TOPIC
 from scripts.lab.kit import Kit
 from scripts.lab.peers import create_topic, wait_for_route
 from scripts.lab.pop_load import fill
@@ -50,9 +51,9 @@ BODY: Final = b"x" * 128
 
 #: The loads, and how many messages each has: in full, and with --quick.
 LOADS: Final = {
-    "outstanding": (20_000, 300),
-    "awaited": (5_000, 100),
-    "consumed": (20_000, 320),
+    "outstanding": (10_000, 300),
+    "awaited": (2_000, 100),
+    "consumed": (10_000, 320),
 }
 
 #: Of the messages that are there a load reads a part: what warms up has its own, and
@@ -139,8 +140,10 @@ def servers(scale: Scale) -> Iterator[Servers]:
             yield Servers(target.port, port, {"ours": ours(target.cluster.names)})
         return
     with scale.java(scale.kit) as target, contextlib.ExitStack() as stack:
-        # As the broker's is made there.
+        # As the broker's is made there. The Proxy makes a topic when it starts, so
+        # the name server has to know the broker.
         names, proxy = target.port - 10, free_base() + 1
+        wait_for_route(names, AUTO_CREATE_TOPIC)
         words = ["proxy", f"127.0.0.1:{names}", f"--port={proxy}"]
         stack.enter_context(Kit(scale.kit, 0).serving(*words))
         both = {

@@ -14,9 +14,11 @@ import resource
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import rocketmq  # type: ignore[import-not-found,unused-ignore]
+import rocketmq
+from rocketmq.v5.exception import InternalErrorException
 
 BODY = b"x" * 128
 
@@ -29,6 +31,10 @@ WARM = 5
 
 #: For how long a message belongs to who has it, in seconds.
 INVISIBLE = 60
+
+
+#: How often a consumer tries to read for the first time.
+TRIES = 100
 
 
 class Sends:
@@ -70,18 +76,30 @@ class Sends:
 
 
 class Reads:
-    """Reads with a consumer."""
+    """Reads with a consumer.
+
+    Its C{ack_async} gives nothing that could be waited for, so threads wait.
+    """
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
+        self._pool = ThreadPoolExecutor(BATCH)
+
+    def begin(self) -> None:
+        """Read for the first time: the Proxy may not yet know what is wanted."""
+        for _ in range(TRIES):
+            try:
+                return self.consumed(1)
+            except InternalErrorException as problem:
+                failure = problem
+                time.sleep(0.1)
+        raise failure
 
     def consumed(self, count: int) -> None:
         """Batches, of which each message is acknowledged."""
         while count > 0:
             messages = self._consumer.receive(BATCH, INVISIBLE) or []
-            for acknowledged in [self._consumer.ack_async(one) for one in messages]:
-                acknowledged.result()
-            count -= len(messages)
+            count -= len(list(self._pool.map(self._consumer.ack, messages)))
 
 
 def used() -> float:
@@ -98,11 +116,14 @@ def main() -> None:
     if name == "consumed":
         wanted = {topic: rocketmq.FilterExpression()}
         client = rocketmq.SimpleConsumer(settings, f"{topic}-official", wanted)
-        load = Reads(client).consumed
+        client.startup()
+        reads = Reads(client)
+        reads.begin()
+        load = reads.consumed
     else:
         client = rocketmq.Producer(settings, (topic,))
+        client.startup()
         load = getattr(Sends(client, topic), name)
-    client.startup()
     load(int(count) // WARM)
     begin, cpu = time.monotonic(), used()
     load(int(count))
