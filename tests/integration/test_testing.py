@@ -12,9 +12,12 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.errors import ConfigurationError, TopicNotExist
+from rocketbroker.blocking.client import Client
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.errors import ConfigurationError, MessageIllegal, TopicNotExist
 from rocketbroker.testing import Broker
 from rocketbroker.testing.brokers.process import shared
+from rocketbroker.testing.control import faults
 from rocketbroker.threads import connect
 from scripts.lab.servers import environment
 from scripts.walk_pages import ROOT, steps
@@ -170,6 +173,35 @@ class BrokerTests(SynchronousTestCase):
             while not (found := broker.messages(topic)) and time.monotonic() < end:
                 time.sleep(0.01)
         self.assertEqual([message.text for message in found], ["near"])
+
+    def test_timeIsMoved(self) -> None:
+        """Forward, for this broker; what is due is delivered."""
+        with Broker() as broker:
+            later = broker.topic("Later")
+            broker.send(later, "in three days", delay=timedelta(days=3))
+            before = broker.advance(0)
+            broker.advance("71h")
+            self.assertEqual(broker.messages(later), [])
+            after = broker.advance("1h", keep_clients=True)
+            self.assertEqual(after.ahead_ms - before.ahead_ms, 72 * 3_600_000)
+            end = time.monotonic() + SECONDS
+            while not broker.messages(later):
+                self.assertLess(time.monotonic(), end)
+
+    def test_faultsEndWithTheirTest(self) -> None:
+        """They are those of one test, and are told with their hits."""
+        with Broker() as broker, Broker() as other:
+            topic = broker.topic("T")
+            number = broker.fault("code", topic, request="send", code=13, times=1)
+            other.fault("drop", other.topic("T"))
+            self.assertRaises(MessageIllegal, broker.send, topic, "refused")
+            broker.send(topic, "stored")
+            (fault,) = broker.faults()
+            self.assertEqual((fault.number, fault.hits), (number, 1))
+            self.assertEqual(broker.faults(number), [fault])
+        process = shared({})
+        with Client(Settings(process.name_server)) as client:
+            self.assertEqual(faults(client, process.address), [])
 
     def test_groupThatDoesNotConsumeIsAnError(self) -> None:
         """Which says how far it is."""

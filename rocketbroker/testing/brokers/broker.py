@@ -8,7 +8,7 @@ that a broker is started once and no test sees what another has sent.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, final
@@ -25,6 +25,14 @@ from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.testing.brokers.coroutines import in_thread
 from rocketbroker.testing.brokers.process import BrokerProcess, shared
 from rocketbroker.testing.brokers.report import report
+from rocketbroker.testing.control import (
+    BrokerTime,
+    Fault,
+    add_fault,
+    advance,
+    clear_faults,
+    faults,
+)
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.headers.admin import (
@@ -50,6 +58,7 @@ class _Opened:
     @ivar log_start: where its log was when the test began.
     @ivar topics: the names of topics, by what the test calls them, and their queues.
     @ivar groups: the names of groups, likewise.
+    @ivar owner: of the faults, which end with it.
     """
 
     def __init__(self, process: BrokerProcess) -> None:
@@ -60,6 +69,7 @@ class _Opened:
         self.topics: dict[str, tuple[str, int]] = {}
         self.groups: dict[str, str] = {}
         self._number = next(process.numbers)
+        self.owner = self.name("test")
 
     def name(self, name: str) -> str:
         """A name that no other test has."""
@@ -74,9 +84,9 @@ class Broker:
     the first of them and ends with this process. Any number of threads may use it. As
     an asynchronous context it is an L{AsyncBroker}, for asyncio and Twisted.
 
-    Topics and groups go with the end of the context. An error that leaves the context
-    is given a note: what the broker has logged since its beginning, and what is in the
-    topics (L{report}).
+    Topics, groups and faults go with the end of the context. An error that leaves the
+    context is given a note: what the broker has logged since its beginning, and what is
+    in the topics (L{report}).
     """
 
     def __init__(self, settings: Mapping[str, str] = {}) -> None:
@@ -96,6 +106,7 @@ class Broker:
             if isinstance(problem, Exception):
                 problem.add_note(self.report())
             if opened.process.is_running:
+                self.clear_faults()
                 topics = [name for name, _ in opened.topics.values()]
                 _remove(opened.client, topics, opened.groups.values())
         finally:
@@ -228,6 +239,71 @@ class Broker:
             lag += client.max_offset(queue) - begin
         return lag
 
+    def advance(
+        self, span: str | float | timedelta, keep_clients: bool = False
+    ) -> BrokerTime:
+        """Move the broker's time forward, for all tests that follow.
+
+        What is due by then has begun when this returns. The clients' clocks do not
+        move: C{docs/testing-faults.rst} has what that means.
+
+        @param span: C{"3d"}, C{"1h30m"}, C{"6s"}, seconds, or a C{timedelta}.
+        @param keep_clients: connected clients have not been silent for so long. Else
+            the broker takes them for gone after two minutes, and they connect anew.
+        @return: the time afterwards.
+        @raise ConfigurationError: the text is no span of time.
+        @raise InvalidParameter: time goes forward only.
+        """
+        opened = self._open
+        return advance(opened.client, opened.process.address, span, keep_clients)
+
+    def fault(
+        self,
+        action: str,
+        topic: str | None = None,
+        *,
+        group: str | None = None,
+        client_id: str | None = None,
+        request: str | int | Sequence[str | int] | None = None,
+        code: int | None = None,
+        remark: str | None = None,
+        ms: int | None = None,
+        times: int | None = None,
+    ) -> int:
+        """Let requests fail that fit all that is given, until the end of the test.
+
+        @param action: C{"busy"}, C{"cut"} and so on: see L{add_fault}, which has all
+            parameters. Names of topics and groups are whole ones.
+        @return: the number of the fault.
+        @raise InvalidParameter: there is no such fault; a sentence says why.
+        """
+        opened = self._open
+        return add_fault(
+            opened.client,
+            opened.process.address,
+            action,
+            topic=topic,
+            group=group,
+            client_id=client_id,
+            request=request,
+            code=code,
+            remark=remark,
+            ms=ms,
+            times=times,
+            owner=opened.owner,
+        )
+
+    def faults(self, number: int | None = None) -> list[Fault]:
+        """The faults of this test, each with its hits, or the one with a number."""
+        opened = self._open
+        return faults(opened.client, opened.process.address, number, opened.owner)
+
+    def clear_faults(self, number: int | None = None) -> int:
+        """Remove the faults of this test, or the one with a number; how many."""
+        opened = self._open
+        address = opened.process.address
+        return clear_faults(opened.client, address, number, opened.owner)
+
     def reset(self) -> None:
         """Remove all topics and groups, also those that were not made here, and begin
         anew, with other names.
@@ -326,5 +402,9 @@ class AsyncBroker:
     consumed = _awaited(Broker.consumed)
     wait_consumed = _awaited(Broker.wait_consumed)
     lag = _awaited(Broker.lag)
+    advance = _awaited(Broker.advance)
+    fault = _awaited(Broker.fault)
+    faults = _awaited(Broker.faults)
+    clear_faults = _awaited(Broker.clear_faults)
     reset = _awaited(Broker.reset)
     report = _awaited(Broker.report)

@@ -35,10 +35,11 @@ STOP_SECONDS: Final = 30.0
 
 @final
 class BrokerProcess:
-    """One C{rocketbroker standalone --temporary}.
+    """One C{rocketbroker standalone --testing --temporary}.
 
     @ivar process: the child.
     @ivar name_server: C{host:port}.
+    @ivar address: of the broker, likewise.
     @ivar numbers: for names that no other test has.
     @ivar owner: the process that started it.
     """
@@ -56,7 +57,7 @@ class BrokerProcess:
         command = [
             # A module of the tests' directory may have the name of one of ours.
             *(sys.executable, "-P", "-m", "rocketbroker.cli.command", "standalone"),
-            *("--temporary", "--exit-with-parent", "--output", "json"),
+            *("--testing", "--temporary", "--exit-with-parent", "--output", "json"),
             *("--namesrv-port", "0", "--port", "0", "--metrics-port", "off"),
         ]
         for key, value in {**SETTINGS, **settings}.items():
@@ -79,7 +80,9 @@ class BrokerProcess:
             raise ConfigurationError(
                 f"The broker for tests did not start, exit status {status}: {said}"
             )
-        self.name_server: str = json.loads(line)["namesrv"]
+        ready = json.loads(line)
+        self.name_server: str = ready["namesrv"]
+        self.address: str = ready["brokers"][0]["address"]
 
     @property
     def is_running(self) -> bool:
