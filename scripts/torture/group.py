@@ -77,6 +77,7 @@ class Member:
         self._topic = topic
         self._lock = threading.Lock()
         self._program: Program | None = None
+        self._joins = 0
         self.path = cluster.folder / f"{topic}-{name}"
         self.path.touch()
         self.is_in = False
@@ -94,12 +95,16 @@ class Member:
         """Be a member."""
         with self._lock:
             self._program = self._program or self._started()
+            self._joins += 1
             self._program(
                 "consumer",
                 name=self._name,
                 group=f"{self._topic}G",
                 topic=self._topic,
                 orderly=self._topic == "ordered",
+                # Members of one group have client ids that differ: of the official
+                # client this is a part.
+                instance=f"{self._name}-{self._joins}",
                 file=str(self.path),
             )
             self.is_in = True
@@ -244,7 +249,10 @@ def judged(topic: str, words: Words) -> Iterator[Figure]:
         group.assemble()
         sender = Sender(cluster.names, topic)
         for number in range(changes):
-            group.change(kills and number == changes // 2)
+            is_kill = kills and number == changes // 2
+            if is_kill:
+                group.settle()  # so the one that is killed has queues
+            group.change(is_kill)
         sender.stop()
         yield Figure("joins and leaves", changes, "")
         yield Figure("settled", group.settle(), "", 1, True, least=True)
