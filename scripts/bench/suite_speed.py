@@ -6,20 +6,22 @@
 A test makes a topic, sends a message and reads it. Three suites: with
 C{rocketbroker.testing.Broker}, whose process all tests share; with a process for each
 test, of which --processes are run and the time of all is reckoned; and, with --java,
-with RocketMQ's name server and broker, started once. The starts count. Nothing is
-judged.
+with RocketMQ's name server and broker, started once. Starts and stops count. Seconds
+of processors say more where the machine does other things, too. Nothing is judged.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -30,12 +32,15 @@ if __name__ == "__main__":
 
 from rocketbroker.blocking import Client, Message, Producer, Puller, Settings
 from rocketbroker.testing import Broker
-from rocketbroker.testing.brokers.process import BrokerProcess
+from rocketbroker.testing.brokers.process import BrokerProcess, shared
 from scripts.lab.javabroker import JavaBroker, JavaNameServer
 from scripts.lab.servers import free_base
 
 #: The newest RocketMQ that tests know.
 VERSION = "5.3.3"
+
+#: How long an answer may take.
+SECONDS = 30.0
 
 
 def run_test(client: Client, topic: str) -> None:
@@ -49,26 +54,44 @@ def run_test(client: Client, topic: str) -> None:
     assert len([*Puller(client).read(queue, 0, 1)]) == 1
 
 
-def shared(tests: int) -> float:
-    """Seconds with the fixture's broker."""
-    begun = time.monotonic()
+class Spent(NamedTuple):
+    """What was spent: seconds, and those of processors, servers' included."""
+
+    seconds: float
+    processor: float
+
+
+def spent(suite: Callable[[int], None], tests: int) -> Spent:
+    """Run a suite, which stops the servers that it starts."""
+    begun, used = time.monotonic(), processor_seconds()
+    suite(tests)
+    return Spent(time.monotonic() - begun, processor_seconds() - used)
+
+
+def processor_seconds() -> float:
+    """What this process has used, and those that it has waited for."""
+    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    found = [resource.getrusage(kind) for kind in kinds]
+    return sum(usage.ru_utime + usage.ru_stime for usage in found)
+
+
+def one_broker(tests: int) -> None:
+    """A suite with the fixture's broker."""
     for number in range(tests):
         with Broker() as broker:
             topic = broker.topic(f"T{number}")
             broker.send(topic, "x")
             assert len(broker.messages(topic)) == 1
-    return time.monotonic() - begun
+    shared({}).stop()
 
 
-def processes(tests: int) -> float:
-    """Seconds with a process for each test."""
-    begun = time.monotonic()
+def processes(tests: int) -> None:
+    """A suite with a process for each test."""
     for _ in range(tests):
         process = BrokerProcess({})
-        with Client(Settings(process.name_server)) as client:
+        with Client(Settings(process.name_server, seconds=SECONDS)) as client:
             run_test(client, "T")
         process.stop()
-    return time.monotonic() - begun
 
 
 @contextmanager
@@ -98,18 +121,21 @@ def java_servers(folder: Path) -> Iterator[str]:
         names.stop()
 
 
-def java(tests: int) -> tuple[float, float]:
-    """Seconds with RocketMQ's servers, and those of their start."""
+def java(tests: int) -> None:
+    """A suite with RocketMQ's servers."""
     folder = Path(tempfile.mkdtemp(prefix="rocketbroker-"))
-    begun = time.monotonic()
     with java_servers(folder) as address:
-        ready = time.monotonic()
         for number in range(tests):
-            with Client(Settings(address)) as client:
+            with Client(Settings(address, seconds=SECONDS)) as client:
                 run_test(client, f"T{number}")
-    seconds = time.monotonic() - begun
     shutil.rmtree(folder)
-    return seconds, ready - begun
+
+
+def show(tests: int, name: str, used: Spent) -> None:
+    """Print a figure."""
+    seconds, processor = used
+    text = f"{seconds:.1f} s, {processor:.1f} s of processors"
+    print(f"{tests} tests, {name}: {text}", flush=True)
 
 
 def main() -> int:
@@ -120,20 +146,13 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=20)
     parser.add_argument("--java", action="store_true")
     words = parser.parse_args()
-    seconds = shared(words.tests)
-    print(f"{words.tests} tests, one broker: {seconds:.1f} s", flush=True)
-    each = processes(words.processes) / words.processes
-    print(
-        f"{words.tests} tests, a process each: {each * words.tests:.1f} s, of which "
-        f"{words.processes} were run",
-        flush=True,
-    )
+    tests, some = words.tests, words.processes
+    show(tests, "one broker", spent(one_broker, tests))
+    seconds, processor = spent(processes, some)
+    reckoned = Spent(seconds / some * tests, processor / some * tests)
+    show(tests, f"a process each ({some} were run)", reckoned)
     if words.java:
-        theirs, start = java(words.tests)
-        print(
-            f"{words.tests} tests, RocketMQ {VERSION}: {theirs:.1f} s, of which "
-            f"{start:.1f} s are the start"
-        )
+        show(tests, f"RocketMQ {VERSION}", spent(java, tests))
     return 0
 
 

@@ -29,15 +29,24 @@ SECONDS = 60.0
 
 #: What the page does not show.
 FAILING = """
+import pytest
+from rocketbroker.testing import Broker
+
 def test_fails(rocketmq):
     rocketmq.send(rocketmq.topic("Orders"), "this was sent")
     assert rocketmq is None
 
 def test_with_a_block_fails():
-    from rocketbroker.testing import Broker
     with Broker() as broker:
         broker.send(broker.topic("Orders"), "that was sent")
         raise ValueError("this is wrong")
+
+@pytest.fixture
+def closed():
+    return Broker()
+
+def test_without_a_block_fails(closed):
+    assert closed is None
 """
 WORKER = """
 def test_worker(rocketmq, worker_id):
@@ -77,7 +86,7 @@ class PytestTests(SynchronousTestCase):
 
     def test_examplesOfThePagePass(self) -> None:
         """All of them, and nothing else fails but what is to fail."""
-        self.assertIn(" 2 failed, 10 passed in ", ran())
+        self.assertIn(" 3 failed, 10 passed in ", ran())
 
     def test_failedTestShowsLogAndTopics(self) -> None:
         """As a section of its report."""

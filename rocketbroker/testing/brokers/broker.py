@@ -44,6 +44,9 @@ from rocketbroker.wire.headers.namesrv import DeleteTopicFromNamesrvRequestHeade
 P = ParamSpec("P")
 T = TypeVar("T")
 
+#: How long an answer may take: machines that test are busy.
+SECONDS: Final = 30.0
+
 #: How often it is looked whether a group has consumed, in seconds.
 LOOK_SECONDS: Final = 0.01
 
@@ -63,7 +66,7 @@ class _Opened:
 
     def __init__(self, process: BrokerProcess) -> None:
         self.process = process
-        self.client = Client(Settings(process.name_server))
+        self.client = Client(Settings(process.name_server, seconds=SECONDS))
         self.producer = Producer(self.client)
         self.log_start = process.log_end
         self.topics: dict[str, tuple[str, int]] = {}
@@ -119,6 +122,11 @@ class Broker:
 
     async def __aexit__(self, kind: object, problem: object, trace: object) -> None:
         await in_thread(self.__exit__, kind, problem, trace)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is inside its block."""
+        return self._opened is not None
 
     @property
     def _open(self) -> _Opened:

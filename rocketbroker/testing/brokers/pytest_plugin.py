@@ -35,6 +35,6 @@ def pytest_runtest_makereport(
     module = sys.modules.get("rocketbroker.testing.brokers.broker")
     if report.failed and call.when != "teardown" and module is not None:
         for name, value in getattr(item, "funcargs", {}).items():
-            if isinstance(value, module.Broker):
+            if isinstance(value, module.Broker) and value.is_open:
                 report.sections.append((f"broker {name}", value.report()))
     return report
