@@ -62,7 +62,7 @@ ONLINE: Final = re.compile(
 
 #: Steps that start servers, and those of them that bring a name server.
 SERVER: Final = re.compile(
-    r"(rocketbroker (standalone|broker run|namesrv run)|twistd -n \w+)\b"
+    r"(rocketbroker (standalone|(broker|namesrv|proxy) run)|twistd -n \w+)\b"
 )
 FIRST_SERVER: Final = re.compile(
     r"rocketbroker (standalone|namesrv run)|twistd -n namesrv"

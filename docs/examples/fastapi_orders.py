@@ -7,7 +7,7 @@ Start a broker, then this application::
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException
@@ -36,7 +36,7 @@ async def bill(message: ReceivedMessage) -> None:
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
     """Listen as long as the server runs."""
     async with mq:
         listening = asyncio.create_task(mq.run())

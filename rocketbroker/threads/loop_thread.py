@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future
 from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar, final
 
 from rocketbroker.client.connections import FOREIGN
@@ -92,8 +93,8 @@ class LoopThread:
     ) -> T:
         """In a coroutine of the loop: call a function in a thread of a pool, in the
         context of that coroutine."""
-        run = copy_context().run
-        return await self._loop.run_in_executor(pool, run, function, argument)
+        call = partial(copy_context().run, function, argument)
+        return await self._loop.run_in_executor(pool, call)
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Call there, and do not wait."""
