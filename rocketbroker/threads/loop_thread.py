@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future
 from contextvars import copy_context
-from functools import partial
 from typing import Any, TypeVar, final
 
 from rocketbroker.client.connections import FOREIGN
@@ -93,7 +92,11 @@ class LoopThread:
     ) -> T:
         """In a coroutine of the loop: call a function in a thread of a pool, in the
         context of that coroutine."""
-        call = partial(copy_context().run, function, argument)
+        context = copy_context()
+
+        def call() -> T:
+            return context.run(function, argument)
+
         return await self._loop.run_in_executor(pool, call)
 
     def soon(self, callback: Callable[[], object]) -> None:
