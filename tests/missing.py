@@ -27,6 +27,7 @@ EXTRAS = {
     **dict.fromkeys(("numpy", "py4j", "pyarrow", "pyspark"), "spark"),
     **dict.fromkeys(("duckdb", "flask", "flask_cors", "moto"), "integration"),
     **dict.fromkeys(("opentelemetry", "pandas", "polars", "werkzeug"), "integration"),
+    "cryptography": "integration",
     **dict.fromkeys(("django", "fastapi", "uvicorn"), "integration"),
 }
 

@@ -12,21 +12,37 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.main import installReactor
 from twisted.logger import Logger
 
+from rocketbroker.app.certificates import (
+    WATCH_SECONDS,
+    CertificateFiles,
+    NoCryptographyError,
+    own_context,
+)
 from rocketbroker.app.logs import LoggedService
 from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.proxy.settings import ProxySettings, settings_from, settings_with
+from rocketbroker.proxy.front import ALPN, Front, listening_socket
+from rocketbroker.proxy.settings import (
+    DISABLED,
+    ENFORCING,
+    MODE,
+    ProxySettings,
+    settings_from,
+    settings_with,
+)
+from rocketbroker.remoting.periodic import PeriodicCall
 
 T = TypeVar("T")
 
@@ -83,6 +99,58 @@ def settings_of(
 
 
 @final
+class ProxyCertificate:
+    """What a proxy speaks TLS with, as its settings say.
+
+    @ivar files: what is looked at from time to time; C{None}: there are none.
+    @ivar warning: what the operator should know, C{None}: nothing.
+    """
+
+    def __init__(
+        self,
+        settings: ProxySettings,
+        own: Callable[[list[str]], ssl.SSLContext] = own_context,
+    ) -> None:
+        """
+        @param own: makes a certificate.
+        @raise ConfigurationError: it cannot be had as it is asked for.
+        """
+        self.files: CertificateFiles | None = None
+        self.warning: str | None = None
+        self._own: ssl.SSLContext | None = None
+        paths = settings.tls_cert_path, settings.tls_key_path
+        if settings.tls_server_mode == DISABLED:
+            return
+        if not settings.tls_test_mode_enable:
+            if not all(paths):
+                raise ConfigurationError(
+                    "tlsTestModeEnable=false needs both tlsCertPath and tlsKeyPath."
+                )
+            self.files = CertificateFiles(
+                resolved(paths[0]), resolved(paths[1]), [ALPN]
+            )
+            return
+        if any(paths):
+            self.warning = (
+                "tlsCertPath and tlsKeyPath have no effect: tlsTestModeEnable is true, "
+                "so the certificate is one of our own."
+            )
+        try:
+            self._own = own([ALPN])
+        except NoCryptographyError as error:
+            if settings.tls_server_mode == ENFORCING:
+                raise
+            self.warning = (
+                f"Only plain text is served, no TLS: {error} {MODE}={DISABLED} says "
+                "that this is wanted."
+            )
+
+    def context(self) -> ssl.SSLContext | None:
+        """What the next handshake has; C{None}: there is no certificate."""
+        return self._own if self.files is None else self.files.context
+
+
+@final
 class ProxyService(LoggedService):
     """A proxy on the reactor of asyncio.
 
@@ -101,7 +169,8 @@ class ProxyService(LoggedService):
     ) -> None:
         """
         @param unused: keys of the file that change nothing here.
-        @raise ConfigurationError: grpcio is not installed.
+        @raise ConfigurationError: grpcio is not installed, the port is taken, or there
+            is something wrong with the certificate.
         """
         try:
             from rocketbroker.proxy.server import Proxy
@@ -112,12 +181,19 @@ class ProxyService(LoggedService):
         self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
         self._unused = unused
-        self._proxy = Proxy(servers, settings)
+        self._certificate = ProxyCertificate(settings)
+        self._front = Front(
+            listening_socket("", settings.grpc_server_port),
+            settings.tls_server_mode,
+            self._certificate.context,
+        )
+        self._proxy = Proxy(servers, settings, self._front)
+        self._watch: PeriodicCall | None = None
 
     @property
     def port(self) -> int:
-        """Where it listens, once it is ready."""
-        return self._proxy.port
+        """Where it listens."""
+        return self._front.port
 
     def ready_line(self, output: str) -> str:
         """The line that scripts wait for.
@@ -137,6 +213,12 @@ class ProxyService(LoggedService):
                 "These settings have no effect here: {keys} (docs/proxy.rst).",
                 keys=", ".join(self._unused),
             )
+        if self._certificate.warning is not None:
+            self._log.warn("{warning}", warning=self._certificate.warning)
+        if self._certificate.files is not None:
+            look = self._certificate.files.look
+            self._watch = PeriodicCall(self._reactor, "look at the certificate", look)
+            self._watch.start(WATCH_SECONDS)
         self._reactor.callWhenRunning(self._start)
 
     def _start(self) -> None:
@@ -144,9 +226,7 @@ class ProxyService(LoggedService):
         started.addCallbacks(self._started, self._failed)
 
     def _started(self, _: None) -> None:
-        self._log.info(
-            "The proxy boot success: gRPC on port {port}.", port=self._proxy.port
-        )
+        self._log.info("The proxy boot success: gRPC on port {port}.", port=self.port)
         self.ready.callback(None)
 
     def _failed(self, failure: Any) -> None:
@@ -158,6 +238,8 @@ class ProxyService(LoggedService):
     def stopService(self) -> Deferred[None]:
         """Stop; fires when calls under way are answered."""
         super().stopService()  # type: ignore[no-untyped-call]
+        if self._watch is not None:
+            self._watch.stop()
         return _deferred(self._proxy.stop())
 
 

@@ -6,6 +6,7 @@ our own client. C{docs/facts/proxy.md} says what RocketMQ's Proxy does.
 
 From a call to its answer:
 
+  - L{front}: the port: TLS and plain text.
   - L{messages_pb2}: the messages, made of C{messages.proto} by
     C{scripts/proto.py}.
   - L{service}: the methods of gRPC, and who calls.

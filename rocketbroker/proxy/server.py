@@ -18,6 +18,7 @@ from rocketbroker.client.settings import ClientSettings
 from rocketbroker.proxy.brokers import Brokers
 from rocketbroker.proxy.calls import Calls
 from rocketbroker.proxy.clients import Clients
+from rocketbroker.proxy.front import Front
 from rocketbroker.proxy.service import Service
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.proxy.telemetry import Telemetry
@@ -37,18 +38,21 @@ _PING_MS: Final = 60_000
 
 @final
 class Proxy:
-    """One proxy.
+    """One proxy."""
 
-    @ivar port: where it listens.
-    """
-
-    def __init__(self, name_servers: tuple[str, ...], settings: ProxySettings) -> None:
+    def __init__(
+        self, name_servers: tuple[str, ...], settings: ProxySettings, front: Front
+    ) -> None:
+        """
+        @param front: has the port.
+        """
         client = ClientSettings(
             name_servers=name_servers,
             namespace="",
             heartbeat_seconds=HEARTBEAT_SECONDS,
         )
         self._settings = settings
+        self._front = front
         self._instance = Instance(AsyncioRuntime(), client)
         brokers = Brokers(
             self._instance,
@@ -60,7 +64,7 @@ class Proxy:
         parts = self._instance, brokers, self._clients, self._halves, settings
         self._calls = Calls(*parts)
         self._telemetry = Telemetry(*parts)
-        self._service = Service(self._calls, self._telemetry)
+        self._service = Service(self._calls, self._telemetry, front.peer)
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _bytes(settings)),
@@ -74,17 +78,16 @@ class Proxy:
             ]
         )
         self._server.add_generic_rpc_handlers((self._service.handler(),))
-        self.port = 0
 
-    async def start(self, host: str = "0.0.0.0") -> None:
-        """Listen.
+    async def start(self) -> None:
+        """Serve.
 
-        @raise RuntimeError: the port cannot be had.
+        @raise RuntimeError: gRPC finds no port on the loopback address.
         """
-        address = f"{host}:{self._settings.grpc_server_port}"
-        self.port = self._server.add_insecure_port(address)
+        port = self._server.add_insecure_port("127.0.0.1:0")
         self._instance.start()
         await self._server.start()
+        self._front.start(port)
         tasks = self._instance.tasks
         tasks.spawn(self._scanning())
         tasks.spawn(self._renewing())
@@ -94,8 +97,10 @@ class Proxy:
 
         Streams end, and receives may wait no longer than is allowed.
         """
+        self._front.stop_accepting()
         self._service.close_streams()
         await self._server.stop(self._settings.grpc_shutdown_time_seconds)
+        await self._front.stop()
         await self._calls.close()
         await self._instance.close()
 

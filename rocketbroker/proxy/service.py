@@ -31,13 +31,16 @@ Q = TypeVar("Q", bound=AnyMessage)
 A = TypeVar("A", bound=AnyMessage)
 
 
-def caller_of(context: Context) -> Caller:
-    """Who makes a call."""
+def caller_of(context: Context, peer: Callable[[str], str]) -> Caller:
+    """Who makes a call.
+
+    @param peer: the address of a client, by what gRPC takes for it.
+    """
     headers = dict(context.invocation_metadata() or ())
     remaining = context.time_remaining()
     return Caller(
         client_id=_text(headers.get("x-mq-client-id")),
-        peer=peer_of(context.peer()),
+        peer=peer(peer_of(context.peer())),
         version=_text(headers.get("x-mq-client-version")),
         remaining=remaining,
     )
@@ -59,8 +62,14 @@ def peer_of(text: str) -> str:
 class Service:
     """All methods."""
 
-    def __init__(self, calls: Calls, telemetry: Telemetry) -> None:
+    def __init__(
+        self, calls: Calls, telemetry: Telemetry, peer: Callable[[str], str]
+    ) -> None:
+        """
+        @param peer: see L{caller_of}.
+        """
         self._calls = calls
+        self._peer = peer
         self._telemetry = telemetry
         self._streams: set[asyncio.Queue[TelemetryCommand | None]] = set()
 
@@ -153,7 +162,7 @@ class Service:
         self, call: Callable[[Caller, Q], Awaitable[A]], response: type[A]
     ) -> Callable[[Q, Context], Awaitable[A]]:
         async def answer(request: Q, context: Context) -> A:
-            caller = caller_of(context)
+            caller = caller_of(context, self._peer)
             if not caller.client_id.strip():
                 return response(status=_no_client_id())
             return await call(caller, request)
@@ -163,7 +172,7 @@ class Service:
     async def _receive(
         self, request: pb.ReceiveMessageRequest, context: Context
     ) -> AsyncIterator[pb.ReceiveMessageResponse]:
-        caller = caller_of(context)
+        caller = caller_of(context, self._peer)
         if not caller.client_id.strip():
             yield pb.ReceiveMessageResponse(status=_no_client_id())
             return
@@ -173,7 +182,7 @@ class Service:
     async def _telemetry_stream(
         self, requests: AsyncIterator[TelemetryCommand], context: Context
     ) -> AsyncIterator[TelemetryCommand]:
-        caller = caller_of(context)
+        caller = caller_of(context, self._peer)
         if not caller.client_id.strip():
             yield TelemetryCommand(status=_no_client_id())
             return

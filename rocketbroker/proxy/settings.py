@@ -15,6 +15,21 @@ import attrs
 
 from rocketbroker.errors import ConfigurationError
 
+#: Whether a port speaks plain text, both, or TLS only. RocketMQ has a property of Java
+#: of this name; here it is a setting as others are.
+MODE: Final = "tls.server.mode"
+
+#: Its values.
+DISABLED: Final = "disabled"
+PERMISSIVE: Final = "permissive"
+ENFORCING: Final = "enforcing"
+MODES: Final = (DISABLED, PERMISSIVE, ENFORCING)
+
+
+def _is_mode(_: object, __: object, value: str) -> None:
+    if value not in MODES:
+        raise ConfigurationError(f"{MODE} is one of {', '.join(MODES)}, not {value!r}")
+
 
 @attrs.frozen(kw_only=True)
 class ProxySettings:
@@ -27,6 +42,10 @@ class ProxySettings:
     grpc_max_inbound_message_size: int = 136314880
     grpc_client_idle_time_mills: int = 120_000
     grpc_shutdown_time_seconds: int = 30
+    tls_server_mode: str = attrs.field(default=PERMISSIVE, validator=_is_mode)
+    tls_test_mode_enable: bool = True
+    tls_cert_path: str = ""
+    tls_key_path: str = ""
     max_message_size: int = 4 * 1024 * 1024
     enable_message_body_empty_check: bool = True
     user_property_max_num: int = 128
@@ -57,8 +76,11 @@ class ProxySettings:
     topic_route_service_cache_refresh_seconds: int = 20
 
 
-#: rmq-proxy.json has one name that is not camel case of ours.
-_OTHER_NAMES: Final = {"rocket_mq_cluster_name": "rocketMQClusterName"}
+#: Names that are not camel case of ours.
+_OTHER_NAMES: Final = {
+    "rocket_mq_cluster_name": "rocketMQClusterName",
+    "tls_server_mode": MODE,
+}
 
 
 def _key(name: str) -> str:

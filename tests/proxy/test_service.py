@@ -29,7 +29,7 @@ class ServiceTests(SynchronousTestCase):
     def test_methodsAreThoseOfTheReference(self) -> None:
         """Under its path; others are not there, so that gRPC says so."""
         proxied = Proxied()
-        handler = Service(proxied.calls, proxied.telemetry).handler()
+        handler = Service(proxied.calls, proxied.telemetry, str).handler()
         for name in METHODS:
             found = handler.service(Details(f"/{SERVICE}/{name}"))
             self.assertIsNotNone(found, name)

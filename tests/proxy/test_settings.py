@@ -38,6 +38,19 @@ class SettingsTests(SynchronousTestCase):
             problem = self.assertRaises(ConfigurationError, settings_from, text)
             self.assertTrue(str(problem).startswith(words), str(problem))
 
+    def test_modeIsOneOfThree(self) -> None:
+        """Under the name of RocketMQ's property."""
+        settings, unused = settings_from('{"tls.server.mode": "enforcing"}')
+        self.assertEqual((settings.tls_server_mode, unused), ("enforcing", []))
+        texts = {"tls.server.mode": "on"}
+        problem = self.assertRaises(
+            ConfigurationError, settings_with, ProxySettings(), texts
+        )
+        self.assertEqual(
+            str(problem),
+            "tls.server.mode is one of disabled, permissive, enforcing, not 'on'",
+        )
+
     def test_commandLineWins(self) -> None:
         """Each kind of value; what is none is refused."""
         texts = {

@@ -1,0 +1,189 @@
+# -*- test-case-name: tests.app.test_certificates -*-
+"""The certificate of a server: read from files that may change, or made at its start.
+
+A certificate that nobody has signed is enough for clients that check none, as those of
+RocketMQ for Java and Go (docs/facts/proxy.md 3.2). It needs the extra C{tls}.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Sequence
+from typing import Final, final
+
+from twisted.logger import Logger
+
+from rocketbroker.errors import ConfigurationError
+
+#: How often files are looked at; whoever renews one waits no longer for it.
+WATCH_SECONDS: Final = 10.0
+
+#: For so long a certificate is valid that we have made: longer than a server runs.
+VALID_DAYS: Final = 3650
+
+#: By so much the clock of a client may be behind ours.
+CLOCK_DAYS: Final = 1
+
+#: Names of this machine to itself.
+_OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class NoCryptographyError(ConfigurationError):
+    """No certificate can be made here."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A certificate of its own needs cryptography: pip install "
+            "'rocketbroker[tls]', or name one with tlsTestModeEnable=false, "
+            "tlsCertPath and tlsKeyPath."
+        )
+
+
+def empty_context(protocols: Sequence[str]) -> ssl.SSLContext:
+    """A context of a server without a certificate; clients are asked for none.
+
+    @param protocols: what is spoken above TLS, by ALPN.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(list(protocols))
+    return context
+
+
+def context_of(
+    certificate_path: str, key_path: str, protocols: Sequence[str]
+) -> ssl.SSLContext:
+    """A context with the certificate of two PEM files.
+
+    @raise ConfigurationError: one sentence.
+    """
+    for path in (certificate_path, key_path):
+        try:
+            with open(path, "rb"):
+                pass
+        except OSError as error:
+            raise ConfigurationError(
+                f"{path} cannot be read: {error.strerror}."
+            ) from error
+    context = empty_context(protocols)
+    try:
+        # Without a password OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(certificate_path, key_path, password="")
+    except (OSError, ValueError) as error:
+        words = getattr(error, "reason", None) or error
+        raise ConfigurationError(
+            f"{certificate_path} and {key_path} are no certificate and its key in PEM, "
+            f"without a password: {words}."
+        ) from error
+    return context
+
+
+def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
+    """A certificate that nobody has signed, and its key, in PEM.
+
+    @param names: of hosts, and addresses; the first is its subject.
+    @raise NoCryptographyError: cryptography is not installed.
+    """
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError as error:
+        raise NoCryptographyError from error
+
+    def general(name: str) -> x509.GeneralName:
+        try:
+            return x509.IPAddress(ipaddress.ip_address(name))
+        except ValueError:
+            return x509.DNSName(name)
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0][:64])])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(CLOCK_DAYS))
+        .not_valid_after(now + datetime.timedelta(VALID_DAYS))
+        .add_extension(
+            x509.SubjectAlternativeName([general(name) for name in names]), False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    form = serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(pem, form, serialization.NoEncryption())
+    return certificate.public_bytes(pem), secret
+
+
+def own_context(protocols: Sequence[str]) -> ssl.SSLContext:
+    """A context with a certificate that is made now, for the names of this machine.
+
+    @raise NoCryptographyError: cryptography is not installed.
+    """
+    host = socket.gethostname()
+    names = (host, *_OWN_NAMES) if host.isascii() and host else _OWN_NAMES
+    with tempfile.TemporaryDirectory(prefix="rocketbroker-") as folder:
+        paths = os.path.join(folder, "certificate"), os.path.join(folder, "key")
+        # ssl reads from files only; this directory is ours alone.
+        for path, content in zip(paths, self_signed(names), strict=True):
+            with open(path, "wb") as file:
+                file.write(content)
+        return context_of(*paths, protocols)
+
+
+@final
+class CertificateFiles:
+    """Two files with a certificate and its key, which may be renewed.
+
+    @ivar context: has what was in them when they were last in order.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, certificate_path: str, key_path: str, protocols: Sequence[str]
+    ) -> None:
+        """
+        @raise ConfigurationError: they are not in order.
+        """
+        self._paths = certificate_path, key_path
+        self._protocols = protocols
+        self._marks = self._marked()
+        self.context = context_of(*self._paths, protocols)
+
+    def look(self) -> None:
+        """Take what is new, for handshakes from now on; what is bad changes nothing."""
+        marks = self._marked()
+        if marks == self._marks:
+            return
+        self._marks = marks
+        try:
+            self.context = context_of(*self._paths, self._protocols)
+        except ConfigurationError as error:
+            self._log.error(
+                "The certificate stays as it was: {problem}", problem=str(error)
+            )
+        else:
+            self._log.info("The certificate of {path} is renewed.", path=self._paths[0])
+
+    def _marked(self) -> list[tuple[int, int, int] | None]:
+        """What changes when somebody writes the files."""
+        found: list[tuple[int, int, int] | None] = []
+        for path in self._paths:
+            try:
+                state = os.stat(path)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((state.st_ino, state.st_size, state.st_mtime_ns))
+        return found

@@ -1,0 +1,222 @@
+"""The front of a proxy on real sockets, before a server that sends back all."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.app.certificates import own_context
+from rocketbroker.proxy.front import Front, Limits, listening_socket
+
+#: More than all buffers of sockets hold.
+MANY = 16 << 20
+
+#: How long a connection may take that is to be closed soon.
+SECONDS = 20.0
+
+
+def trusting(*protocols: str) -> ssl.SSLContext:
+    """What a client has that checks nothing."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(list(protocols))
+    return context
+
+
+class Scene:
+    """A front with its server; connections by which the server was reached.
+
+    @ivar seen: what the front calls them.
+    """
+
+    def __init__(self, mode: str, limits: Limits) -> None:
+        self._context: ssl.SSLContext | None = own_context(["h2"])
+        sock = listening_socket("", 0)
+        self.front = Front(sock, mode, lambda: self._context, limits)
+        self.seen: list[str] = []
+
+    async def start(self) -> None:
+        """Both listen."""
+        self._server = await asyncio.start_server(self._echo, "127.0.0.1", 0)
+        self.front.start(self._server.sockets[0].getsockname()[1])
+
+    async def _echo(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        host, port = writer.get_extra_info("peername")
+        self.seen.append(self.front.peer(f"{host}:{port}"))
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async def connect(
+        self, context: ssl.SSLContext | None = None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A client."""
+        return await asyncio.open_connection("127.0.0.1", self.front.port, ssl=context)
+
+    async def stop(self) -> None:
+        """Neither listens."""
+        await self.front.stop()
+        self._server.close()
+
+
+class FrontTests(SynchronousTestCase):
+    """L{Front}."""
+
+    timeout = 60
+
+    def play(
+        self,
+        scenario: Callable[[Scene], Awaitable[None]],
+        mode: str = "permissive",
+        limits: Limits | None = None,
+    ) -> Scene:
+        """Carry out a scenario; nothing of it stays."""
+
+        async def played() -> Scene:
+            scene = Scene(mode, limits or Limits())
+            await scene.start()
+            try:
+                await asyncio.wait_for(scenario(scene), self.timeout)
+            finally:
+                await scene.stop()
+            return scene
+
+        return asyncio.run(played())
+
+    async def is_closed(self, scene: Scene, first: bytes) -> None:
+        """Whether a client is closed that begins so."""
+        reader, writer = await scene.connect()
+        writer.write(first)
+        try:
+            found = await asyncio.wait_for(reader.read(100), SECONDS)
+        except ConnectionError:
+            found = b""
+        self.assertNotIn(b"P", found)
+        self.assertTrue(await at_end(reader))
+        writer.close()
+
+    def test_bothFormsArriveWhole(self) -> None:
+        """More than buffers hold, from a client that reads late; and from where."""
+
+        async def scenario(scene: Scene) -> None:
+            for context in (None, trusting("h2")):
+                reader, writer = await scene.connect(context)
+                data = b"P" + bytes(MANY)
+                writer.write(data)
+                found = await reader.readexactly(len(data))
+                self.assertEqual(found, data)
+                name = writer.get_extra_info("sockname")
+                self.assertEqual(scene.seen[-1], f"127.0.0.1:{name[1]}")
+                writer.close()
+
+        scene = self.play(scenario)
+        self.assertEqual(sum(scene.front.closed.values()), 0)
+        # The port is nobody's once its connection is closed.
+        self.assertEqual(scene.front.peer("127.0.0.1:1"), "127.0.0.1:1")
+
+    def test_halfClosedConnectionIsAnswered(self) -> None:
+        """The end of one side is told to the other, with all that came before."""
+
+        async def scenario(scene: Scene) -> None:
+            reader, writer = await scene.connect()
+            writer.write(b"PRI")
+            writer.write_eof()
+            self.assertEqual(await reader.read(), b"PRI")
+            writer.close()
+
+        self.play(scenario)
+
+    def test_modesRefuseByClosing(self) -> None:
+        """TLS where there is none, plain text where there is TLS only."""
+
+        async def tls(scene: Scene) -> None:
+            with self.assertRaises(OSError):
+                await scene.connect(trusting("h2"))
+
+        async def plain(scene: Scene) -> None:
+            await self.is_closed(scene, b"PRI")
+
+        for mode, scenario in (("disabled", tls), ("enforcing", plain)):
+            scene = self.play(scenario, mode)
+            (reason,) = scene.front.closed
+            self.assertIn(f"tls.server.mode is {mode}", reason)
+
+    def test_handshakesThatFailAreClosed(self) -> None:
+        """What is no TLS after its first byte, and what is no HTTP/2."""
+
+        async def scenario(scene: Scene) -> None:
+            await self.is_closed(scene, b"\x16" + bytes(100))
+            reader, writer = await scene.connect(trusting("http/1.1"))
+            self.assertTrue(await at_end(reader))
+            writer.close()
+
+        scene = self.play(scenario)
+        self.assertEqual(sum(scene.front.closed.values()), 2, scene.front.closed)
+        self.assertIn("it does not speak HTTP/2 (ALPN h2)", scene.front.closed)
+
+    def test_connectionsThatDoNotBeginAreClosed(self) -> None:
+        """In their time: those without a byte, and those in a handshake."""
+
+        async def scenario(scene: Scene) -> None:
+            await asyncio.gather(
+                self.is_closed(scene, b""), self.is_closed(scene, b"\x16")
+            )
+
+        limits = Limits(first_byte_seconds=0.1, handshake_seconds=0.1)
+        scene = self.play(scenario, limits=limits)
+        self.assertEqual(
+            scene.front.closed,
+            {"it has said nothing": 1, "its handshake takes too long": 1},
+        )
+
+    def test_oldestThatDoesNotBeginMakesRoom(self) -> None:
+        """With one more than are allowed."""
+
+        async def scenario(scene: Scene) -> None:
+            oldest, others = await scene.connect(), []
+            for _ in range(2):
+                others.append(await scene.connect())
+            self.assertTrue(await at_end(oldest[0]))
+            for reader, writer in others:
+                writer.write(b"P")
+                self.assertEqual(await reader.readexactly(1), b"P")
+                writer.close()
+            oldest[1].close()
+
+        scene = self.play(scenario, limits=Limits(opening=2))
+        self.assertEqual(sum(scene.front.closed.values()), 1)
+
+    def test_clientThatBreaksOffEndsItsConnection(self) -> None:
+        """The server behind learns of it, and nothing stays."""
+
+        async def scenario(scene: Scene) -> None:
+            sock = socket.create_connection(("127.0.0.1", scene.front.port))
+            sock.sendall(b"P")
+            while not scene.seen:
+                await asyncio.sleep(0.01)
+            linger = struct.pack("ii", 1, 0)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            sock.close()
+
+        self.play(scenario, limits=Limits(closing_seconds=0.1))
+
+
+async def at_end(reader: asyncio.StreamReader) -> bool:
+    """Whether a connection is closed in time."""
+    try:
+        return not await asyncio.wait_for(reader.read(100), SECONDS)
+    except OSError:
+        return True
