@@ -11,6 +11,7 @@ with C{traceback} where there is one.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from twisted.logger import (
     FilteringLogObserver,
     ILogObserver,
     LogEvent,
+    Logger,
     LogLevel,
     LogLevelFilterPredicate,
     formatEvent,
@@ -192,6 +194,34 @@ class Log:
 
     observer: ILogObserver
     output: LogOutput | None
+
+
+@final
+class LoggingHandler(logging.Handler):
+    """Hands on to the log of a server what is logged with Python's own C{logging}.
+
+    That is how the client and the proxy log, which know nothing of Twisted.
+    """
+
+    def __init__(self, observer: ILogObserver | None = None) -> None:
+        """
+        @param observer: takes the lines; C{None}: the log of this process.
+        """
+        super().__init__(logging.INFO)
+        self._observer = observer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line."""
+        name = LEVELS[max(0, min(record.levelno // 10, len(LEVELS)) - 1)]
+        more: dict[str, object] = {}
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            kind, problem, trace = record.exc_info
+            more["log_failure"] = Failure(  # type: ignore[no-untyped-call]
+                problem, kind, trace
+            )
+        logger = Logger(record.name, observer=self._observer)
+        level = LogLevel.levelWithName(name)
+        logger.emit(level, "{line}", line=record.getMessage(), **more)
 
 
 class LoggedService(Service):

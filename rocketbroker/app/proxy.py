@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import ssl
 import sys
@@ -27,7 +28,7 @@ from rocketbroker.app.certificates import (
     NoCryptographyError,
     own_context,
 )
-from rocketbroker.app.logs import LoggedService
+from rocketbroker.app.logs import LoggedService, LoggingHandler
 from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.client.settings import name_servers
@@ -189,6 +190,7 @@ class ProxyService(LoggedService):
         )
         self._proxy = Proxy(servers, settings, self._front)
         self._watch: PeriodicCall | None = None
+        self._lines = LoggingHandler()
 
     @property
     def port(self) -> int:
@@ -208,6 +210,9 @@ class ProxyService(LoggedService):
     def startService(self) -> None:
         """The reactor runs: begin to work."""
         super().startService()  # type: ignore[no-untyped-call]
+        lines = logging.getLogger("rocketbroker")
+        lines.setLevel(logging.INFO)
+        lines.addHandler(self._lines)
         if self._unused:
             self._log.warn(
                 "These settings have no effect here: {keys} (docs/proxy.rst).",

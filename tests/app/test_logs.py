@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 from pathlib import Path
+from typing import cast
 
 from twisted.application.service import Application
-from twisted.logger import ILogObserver, Logger, LogLevel
+from twisted.logger import ILogObserver, LogEvent, Logger, LogLevel, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.logs import Log, LoggedService, LogOptions
+from rocketbroker.app.logs import (
+    Log,
+    LoggedService,
+    LoggingHandler,
+    LogOptions,
+    json_line,
+)
 from rocketbroker.errors import ConfigurationError
 
 
@@ -136,6 +144,29 @@ class LogTests(LogCase):
         for _ in range(3):
             logger.emit(LogLevel.info, "nothing")
         self.assertFalse(Path("/dev/null.1").exists())
+
+
+class LoggingHandlerTests(SynchronousTestCase):
+    """What is logged with Python's own C{logging}."""
+
+    def test_linesKeepLevelNameAndProblem(self) -> None:
+        """In the log of the server."""
+        events: list[LogEvent] = []
+        handler = LoggingHandler(cast("ILogObserver", events.append))
+        logger = logging.Logger("rocketbroker.proxy")
+        logger.addHandler(handler)
+        logger.debug("too small")
+        logger.warning("port %d is {odd}", 7)
+        try:
+            raise ValueError("no")
+        except ValueError as error:
+            logger.error("it failed", exc_info=error)
+        self.assertEqual(
+            [(event["log_level"].name, formatEvent(event)) for event in events],
+            [("warn", "port 7 is {odd}"), ("error", "it failed")],
+        )
+        self.assertEqual(events[0]["log_namespace"], "rocketbroker.proxy")
+        self.assertIn("ValueError: no", json_line(events[1]))
 
 
 class ServiceTests(LogCase):
