@@ -29,6 +29,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger, globalLogBeginner
 
 from rocketbroker.app.broker import BrokerService, advertised
+from rocketbroker.app.grpc_port import GRPC_PORT, GrpcPort, listening
 from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import kept_changes, refuse
@@ -111,6 +112,8 @@ class Flags:
         there is none here.
     @ivar is_testing: whether anybody on this machine may move the broker's time, and
         let it fail.
+    @ivar grpc_port: the port for gRPC, 0 for any that is free, -1 for none; C{None}:
+        8081 if that is free, and none if the store is temporary.
     @ivar start: those that all servers have.
     """
 
@@ -123,6 +126,7 @@ class Flags:
     replicas: int = 1
     is_joining: bool = False
     is_testing: bool = False
+    grpc_port: int | None = None
     start: StartFlags = NO_FLAGS
 
 
@@ -156,6 +160,7 @@ class Standalone:
     @ivar namesrv: the name server; C{None}: the broker joins others.
     @ivar broker: the broker.
     @ivar slaves: the broker's slaves, which begin with it.
+    @ivar grpc: the port for gRPC; C{None}: there is none.
     @ivar failed: whether a slave has ended before it was to.
     """
 
@@ -203,6 +208,7 @@ class Standalone:
                 self.namesrv.abandon()
             raise
         self.failed = False
+        self.grpc = self._grpc(reactor, flags)
         self.slaves = [
             self._slave(settings, number) for number in range(1, flags.replicas)
         ]
@@ -271,6 +277,27 @@ class Standalone:
             testing,
         )
 
+    def _grpc(self, reactor: Any, flags: Flags) -> GrpcPort | None:
+        """The port for gRPC, if there is to be one and it can be had."""
+        port = flags.grpc_port
+        if port is None and flags.is_temporary:
+            port = -1
+        if port == -1:
+            return None
+        own = self.broker.settings
+        wanted = GRPC_PORT if port is None else port
+        listener = listening(own.server.bind_address, wanted, port is not None)
+        if listener is None:
+            self._log.warn(
+                "The port {port} for gRPC is taken, so clients of gRPC are not served; "
+                "--grpc-port chooses another one.",
+                port=wanted,
+            )
+            return None
+        words = ["-n", ";".join(own.name_servers), "--set"]
+        words += [f"rocketMQClusterName={own.broker.broker_cluster_name}"]
+        return GrpcPort(reactor, listener, words)
+
     def _slave(self, settings: Mapping[str, str], number: int) -> SlaveProcess:
         """A slave of the broker, not begun yet."""
         from rocketbroker.app.slave_process import SlaveProcess, slave_settings
@@ -327,12 +354,19 @@ class Standalone:
                 store,
                 os.getpid(),
                 self._is_testing,
+                self._grpc_address(),
             )
         line = f"ready: name server {names}, broker {broker.address}" + "".join(
             f", {slave.shown(told.address)}"
             for slave, told in zip(self.slaves, slaves, strict=True)
         )
+        if self.grpc is not None:
+            line += f", gRPC {self._grpc_address()}"
         return f"{line} (testing)" if self._is_testing else line
+
+    def _grpc_address(self) -> str | None:
+        """Where this machine reaches the port for gRPC."""
+        return None if self.grpc is None else f"{self._host}:{self.grpc.port}"
 
     def _reached(self, broker: ReadyBroker) -> ReadyBroker:
         """A broker of the ready line, as this machine is told of it."""
@@ -342,7 +376,10 @@ class Standalone:
         return attrs.evolve(broker, address=f"{self._host}:{port}")
 
     async def stop(self) -> None:
-        """The slaves first, then the broker, while the name server still listens."""
+        """The proxy and the slaves first, then the broker, while the name server still
+        listens."""
+        if self.grpc is not None:
+            await self.grpc.stop()
         await gatherResults([slave.stop() for slave in self.slaves if slave.pid])
         await self.broker.stopService()
         if self.namesrv is not None:
@@ -396,6 +433,8 @@ def run(
     ready = standalone.broker.ready
     ready.addCallback(lambda _: standalone.start_slaves(reactor, log_options))
     ready.addCallback(lambda _: print(standalone.ready_line(), file=out, flush=True))
+    if standalone.grpc is not None:
+        standalone.grpc.start()
     standalone.services.startService()  # type: ignore[no-untyped-call]
     reactor.addSystemEventTrigger(
         "before", "shutdown", lambda: Deferred.fromCoroutine(standalone.stop())

@@ -172,6 +172,7 @@ def ready_json(
     store: str | None,
     pid: int,
     is_testing: bool = False,
+    grpc: str | None = None,
 ) -> str:
     """The ready line as JSON.
 
@@ -180,13 +181,14 @@ def ready_json(
     @param metrics: where metrics are.
     @param store: the directory of the broker's store.
     @param is_testing: whether anybody may move the time of the broker, and let it fail.
+    @param grpc: where clients of gRPC are served.
     """
     event: dict[str, object] = {
         "event": "ready",
         "namesrv": namesrv,
         "brokers": [attrs.asdict(broker) for broker in brokers],
         "metrics": metrics,
-        "grpc": None,
+        "grpc": grpc,
         "store": store,
         "pid": pid,
     }

@@ -78,6 +78,12 @@ def start_flags(function: Callable[..., None]) -> Callable[..., None]:
     help="2: with a slave, which is a process of its own.",
 )
 @click.option(
+    "--grpc-port",
+    metavar="PORT|off",
+    help="For clients of RocketMQ 5; 0: any free port. [default: 8081, or off with "
+    "--temporary]",
+)
+@click.option(
     "--testing",
     is_flag=True,
     help="Let tests move the broker's time and make it fail; on this machine only.",
@@ -97,6 +103,7 @@ def standalone(
     config: str | None,
     advertise: str | None,
     replicas: int,
+    grpc_port: str | None,
     testing: bool,
     settings: tuple[str, ...],
     metrics_port: str | None,
@@ -122,6 +129,7 @@ def standalone(
     if join and namesrv_port is not None:
         raise click.UsageError("--join and --namesrv-port exclude each other")
     gc.disable()  # Imports make what stays: see rocketbroker.app.garbage.
+    from rocketbroker.app.grpc_port import grpc_port_of
     from rocketbroker.app.logs import LogOptions
     from rocketbroker.app.standalone import Flags, run_standalone
     from rocketbroker.app.startflags import StartFlags
@@ -136,6 +144,7 @@ def standalone(
         replicas=replicas,
         is_joining=join,
         is_testing=testing,
+        grpc_port=grpc_port_of(grpc_port),
         start=StartFlags.from_texts(
             settings, topics, metrics_port, exit_with_parent, output
         ),
