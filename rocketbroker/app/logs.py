@@ -197,7 +197,7 @@ class Log:
 
 
 @final
-class LoggingHandler(logging.Handler):
+class LoggingLines(logging.Handler):
     """Hands on to the log of a server what is logged with Python's own C{logging}.
 
     That is how the client and the proxy log, which know nothing of Twisted.

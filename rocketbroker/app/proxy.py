@@ -13,10 +13,11 @@ import asyncio
 import json
 import logging
 import os
+import socket
 import ssl
 import sys
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar, final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.main import installReactor
@@ -28,7 +29,7 @@ from rocketbroker.app.certificates import (
     NoCryptographyError,
     own_context,
 )
-from rocketbroker.app.logs import LoggedService, LoggingHandler
+from rocketbroker.app.logs import LoggedService, LoggingLines
 from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.client.settings import name_servers
@@ -52,6 +53,27 @@ class Options(ServerOptions):
     """The command line of a proxy; C{-c} names rmq-proxy.json."""
 
     synopsis = "[-c FILE] [-n HOST:PORT] [--set KEY=VALUE]"
+
+    optParameters: ClassVar[Sequence[Sequence[Any]]] = [
+        *ServerOptions.optParameters,
+        ["listen-fd", None, None, "A descriptor that listens, from who starts this."],
+    ]
+
+
+def inherited_socket(text: str) -> socket.socket:
+    """The listening socket that the parent has handed on.
+
+    @param text: its descriptor.
+    @raise ConfigurationError: it is none.
+    """
+    try:
+        found = socket.socket(fileno=int(text))
+        if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise OSError("it does not listen")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"--listen-fd cannot be {text!r}: {error}.") from error
+    found.setblocking(False)
+    return found
 
 
 def asyncio_reactor() -> Any:
@@ -167,9 +189,11 @@ class ProxyService(LoggedService):
         settings: ProxySettings,
         servers: tuple[str, ...],
         unused: list[str],
+        listening: socket.socket | None = None,
     ) -> None:
         """
         @param unused: keys of the file that change nothing here.
+        @param listening: has the port; C{None}: it is that of the settings.
         @raise ConfigurationError: grpcio is not installed, the port is taken, or there
             is something wrong with the certificate.
         """
@@ -183,14 +207,16 @@ class ProxyService(LoggedService):
         self._reactor = reactor
         self._unused = unused
         self._certificate = ProxyCertificate(settings)
+        if listening is None:
+            listening = listening_socket("", settings.grpc_server_port)
         self._front = Front(
-            listening_socket("", settings.grpc_server_port),
+            listening,
             settings.tls_server_mode,
             self._certificate.context,
         )
         self._proxy = Proxy(servers, settings, self._front)
         self._watch: PeriodicCall | None = None
-        self._lines = LoggingHandler()
+        self._lines = LoggingLines()
 
     @property
     def port(self) -> int:
@@ -260,7 +286,9 @@ def makeService(options: Options) -> ProxyService:
     log = options.open_log()
     flags = options.start_flags()
     process = ServerProcess(reactor, log, flags)
-    service = ProxyService(reactor, settings, servers, unused)
+    given = options["listen-fd"]
+    listening = None if given is None else inherited_socket(given)
+    service = ProxyService(reactor, settings, servers, unused, listening)
     service.log = log
     if options.says_ready:
         service.ready.addCallback(lambda _: say_ready(service.ready_line(flags.output)))

@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.app.logs import (
     Log,
     LoggedService,
-    LoggingHandler,
+    LoggingLines,
     LogOptions,
     json_line,
 )
@@ -152,7 +152,7 @@ class LoggingHandlerTests(SynchronousTestCase):
     def test_linesKeepLevelNameAndProblem(self) -> None:
         """In the log of the server."""
         events: list[LogEvent] = []
-        handler = LoggingHandler(cast("ILogObserver", events.append))
+        handler = LoggingLines(cast("ILogObserver", events.append))
         logger = logging.Logger("rocketbroker.proxy")
         logger.addHandler(handler)
         logger.debug("too small")

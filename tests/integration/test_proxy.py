@@ -51,12 +51,12 @@ class OfficialPythonTests(SynchronousTestCase):
         ready = json.loads(proxy.stdout.readline())
         return proxy, str(ready["proxy"])
 
-    def passes(self, endpoint: str, scenario: str) -> None:
+    def passes(self, endpoint: str, scenario: str, topic: str | None = None) -> None:
         """One scenario, in a process of its own."""
         done = subprocess.run(
             [
                 *(sys.executable, "-W", "ignore", "-m", "scripts.lab.official_python"),
-                *(endpoint, scenario, f"T_{scenario}"),
+                *(endpoint, scenario, topic or f"T_{scenario}"),
             ],
             capture_output=True,
             text=True,
@@ -79,7 +79,7 @@ class OfficialPythonTests(SynchronousTestCase):
         self.addCleanup(cluster.stop)
         cluster.start()
         for scenario, (kind, is_ordered) in SCENARIOS.items():
-            prepare(cluster, f"T_{scenario}", kind, is_ordered)
+            prepare(cluster.broker.port, f"T_{scenario}", kind, is_ordered)
         proxy, endpoint = self.proxy(cluster.names)
         with ThreadPoolExecutor(len(SCENARIOS)) as threads:
             for done in [
@@ -91,8 +91,56 @@ class OfficialPythonTests(SynchronousTestCase):
         self.assertEqual(proxy.wait(STOP_SECONDS), 0)
 
 
-def prepare(cluster: Cluster, topic: str, kind: str, is_ordered: bool) -> None:
-    """Make a topic of a type, and its group."""
+class StandaloneTests(OfficialPythonTests):
+    """C{rocketbroker standalone --grpc-port}."""
+
+    def test_scenariosHold(self) -> None:
+        """A proxy begins with the first client, and again if it was killed."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        words = "standalone --temporary --namesrv-port 0 --port 0 --metrics-port off"
+        servers = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "rocketbroker.cli.command", *words.split()),
+                *("--grpc-port", "0", "--output", "json"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            cwd=self.folder,
+        )
+        assert servers.stdout is not None
+        with servers.stdout as output:
+            ready = json.loads(output.readline())
+        self.addCleanup(servers.kill)
+        self.assertEqual(children(servers.pid), [])
+        port = int(ready["brokers"][0]["address"].rpartition(":")[2])
+        for topic in ("First", "Second"):
+            prepare(port, topic, "NORMAL", False)
+            self.passes(ready["grpc"], "normal", topic)
+            (proxy,) = children(servers.pid)
+            if topic == "First":
+                os.kill(proxy, signal.SIGKILL)
+        servers.send_signal(signal.SIGTERM)
+        self.assertEqual(servers.wait(STOP_SECONDS), 0)
+        self.assertFalse(Path(f"/proc/{proxy}").exists())
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has begun."""
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+
+
+def prepare(port: int, topic: str, kind: str, is_ordered: bool) -> None:
+    """Make a topic of a type, and its group.
+
+    @param port: the broker's.
+    """
     fields = {
         "topic": topic,
         "defaultTopic": "TBW102",
@@ -104,9 +152,7 @@ def prepare(cluster: Cluster, topic: str, kind: str, is_ordered: bool) -> None:
         "order": "false",
         "attributes": f"+message.type={kind}",
     }
-    made = ask(
-        cluster.broker.port, Command(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
-    )
+    made = ask(port, Command(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
     assert made.code == 0, made.remark
     group = {
         "groupName": f"G_{topic}",
@@ -115,5 +161,5 @@ def prepare(cluster: Cluster, topic: str, kind: str, is_ordered: bool) -> None:
         "retryMaxTimes": 16,
     }
     code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
-    made = ask(cluster.broker.port, Command(code, {}, json.dumps(group).encode()))
+    made = ask(port, Command(code, {}, json.dumps(group).encode()))
     assert made.code == 0, made.remark
