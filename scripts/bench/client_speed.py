@@ -51,9 +51,9 @@ BODY: Final = b"x" * 128
 
 #: The loads, and how many messages each has: in full, and with --quick.
 LOADS: Final = {
-    "outstanding": (10_000, 300),
-    "awaited": (2_000, 100),
-    "consumed": (10_000, 320),
+    "outstanding": (5_000, 300),
+    "awaited": (1_000, 100),
+    "consumed": (5_120, 320),
 }
 
 #: Of the messages that are there a load reads a part: what warms up has its own, and
@@ -61,7 +61,7 @@ LOADS: Final = {
 FILLED: Final = 2
 
 #: The rounds that count, and those before: Java is slow at first.
-ROUNDS: Final = 3
+ROUNDS: Final = 2
 WARM_ROUNDS: Final = 1
 
 
