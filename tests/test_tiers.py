@@ -144,7 +144,7 @@ TABLE: dict[str, set[str]] = {
     | {"filtering"},
     "arrow": {"records", "filtering", "sources"},
     "metrics": BELOW_BROKER
-    | {"broker", "nameserver", "client", "controller", "workers"},
+    | {"broker", "nameserver", "client", "controller", "workers", "proxy"},
     "spark": {"records", "wire", "routing", "blocking", "store", "files", "config"}
     | {"sources", "arrow", "filtering"},
     "export": {"spark", "sources", "arrow", "records", "blocking", "files", "config"},

@@ -1,6 +1,6 @@
 # -*- test-case-name: tests.app.test_metricsport -*-
-"""The port of `/metrics` and `/healthz`, for a broker (which has `/problems` besides)
-and for a name server.
+"""The port of `/metrics` and `/healthz`, for a broker (which has `/problems` besides),
+a name server and a proxy.
 
 Everything behind it is imported with the first connection: a server that nobody scrapes
 neither starts later for it nor is larger.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rocketbroker.broker.background_work import InThread
     from rocketbroker.broker.broker import Broker
     from rocketbroker.nameserver.nameserver import NameServer
+    from rocketbroker.proxy.server import Proxy
+    from rocketbroker.proxy.settings import ProxySettings
     from rocketbroker.remoting.connection_group import ConnectionGroup
     from rocketbroker.workers.workers import Workers
 
@@ -37,9 +39,12 @@ IDLE_SECONDS: Final = 60
 #: Why a name server is not ready.
 NOT_READY: Final = "It waits for brokers to register (waitSecondsForService)."
 
+#: Why a proxy is not.
+NOT_SERVING: Final = "It does not serve yet, or no longer."
+
 
 class MetricsOptions(Protocol):
-    """The settings that matter here, of a broker or of a name server."""
+    """The settings that matter here, of a broker, a name server or a proxy."""
 
     @property
     def metrics_exporter_type(self) -> str:
@@ -201,6 +206,31 @@ def namesrv_site(
             lambda: None,
             tuple,
             lambda: None if server.lookups.is_ready else NOT_READY,
+        )
+
+    return make
+
+
+def proxy_site(
+    proxy: Proxy, settings: ProxySettings, in_thread: InThread
+) -> Callable[[], Any]:
+    """Return the function that makes the site of a proxy."""
+
+    def make() -> Any:
+        from socket import gethostname
+
+        from rocketbroker.metrics.proxy_families import ProxyFamilies
+        from rocketbroker.metrics.site import metrics_site
+
+        families = ProxyFamilies(
+            proxy.calls, proxy.service, settings, gethostname(), in_thread
+        )
+        return metrics_site(
+            families.collect,
+            in_thread,
+            lambda: None,
+            tuple,
+            lambda: None if proxy.serves else NOT_SERVING,
         )
 
     return make

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.main import installReactor
+from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.certificates import (
@@ -30,8 +31,10 @@ from rocketbroker.app.certificates import (
     own_context,
 )
 from rocketbroker.app.logs import LoggedService, LoggingLines
+from rocketbroker.app.metricsport import MetricsPort, proxy_site
 from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.startflags import METRICS_PORT, NO_FLAGS, StartFlags
 from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
@@ -114,7 +117,7 @@ def settings_of(
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"{path} cannot be read: {error}.") from error
     settings, unused = settings_from(text)
-    settings = settings_with(settings, options.start_flags().settings)
+    settings = settings_with(settings, options.start_flags().over({}))
     given = options["namesrvAddr"] or settings.namesrv_addr or None
     if given is None:
         given = environment.get("NAMESRV_ADDR")
@@ -190,10 +193,12 @@ class ProxyService(LoggedService):
         servers: tuple[str, ...],
         unused: list[str],
         listening: socket.socket | None = None,
+        flags: StartFlags = NO_FLAGS,
     ) -> None:
         """
         @param unused: keys of the file that change nothing here.
         @param listening: has the port; C{None}: it is that of the settings.
+        @param flags: whether the port of metrics is to be had, and is any free one.
         @raise ConfigurationError: grpcio is not installed, the port is taken, or there
             is something wrong with the certificate.
         """
@@ -217,6 +222,14 @@ class ProxyService(LoggedService):
         self._proxy = Proxy(servers, settings, self._front)
         self._watch: PeriodicCall | None = None
         self._lines = LoggingLines()
+        self._metrics = MetricsPort(
+            reactor,
+            settings,
+            METRICS_PORT in flags.over({}) or settings.has_own_metrics_port,
+            proxy_site(self._proxy, settings, self._in_thread),
+            flags.is_any_metrics_port,
+        )
+        self._metrics.listen()
 
     @property
     def port(self) -> int:
@@ -230,7 +243,9 @@ class ProxyService(LoggedService):
         """
         address = f"127.0.0.1:{self.port}"
         if output == "json":
-            return json.dumps({"proxy": address, "pid": os.getpid()})
+            metrics = self._metrics.address
+            ready = {"proxy": address, "metrics": metrics, "pid": os.getpid()}
+            return json.dumps(ready)
         return f"ready: proxy {address}"
 
     def startService(self) -> None:
@@ -252,6 +267,11 @@ class ProxyService(LoggedService):
             self._watch.start(WATCH_SECONDS)
         self._reactor.callWhenRunning(self._start)
 
+    def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
+        """Run C{function} in the reactor's thread pool."""
+        reactor = self._reactor
+        return deferToThreadPool(reactor, reactor.getThreadPool(), function)
+
     def _start(self) -> None:
         started = _deferred(self._proxy.start())
         started.addCallbacks(self._started, self._failed)
@@ -271,7 +291,11 @@ class ProxyService(LoggedService):
         super().stopService()  # type: ignore[no-untyped-call]
         if self._watch is not None:
             self._watch.stop()
-        return _deferred(self._proxy.stop())
+        return Deferred.fromCoroutine(self._stopped())
+
+    async def _stopped(self) -> None:
+        await _deferred(self._proxy.stop())
+        await self._metrics.stop()
 
 
 def _deferred(coroutine: Coroutine[Any, Any, T]) -> Deferred[T]:
@@ -288,7 +312,7 @@ def makeService(options: Options) -> ProxyService:
     process = ServerProcess(reactor, log, flags)
     given = options["listen-fd"]
     listening = None if given is None else inherited_socket(given)
-    service = ProxyService(reactor, settings, servers, unused, listening)
+    service = ProxyService(reactor, settings, servers, unused, listening, flags)
     service.log = log
     if options.says_ready:
         service.ready.addCallback(lambda _: say_ready(service.ready_line(flags.output)))

@@ -15,7 +15,8 @@ L{rocketbroker.metrics.replica_families}: of those masters and slaves.
 L{rocketbroker.metrics.failures}: of those periodic work and limits.
 L{rocketbroker.metrics.lag}: how far consumer groups are behind.
 L{rocketbroker.metrics.namesrv_families}: the metrics of a name server.
-L{rocketbroker.metrics.remoting_families}: the metrics of a port, of either.
-L{rocketbroker.metrics.process_families}: process and build, of either.
+L{rocketbroker.metrics.proxy_families}: the metrics of a proxy.
+L{rocketbroker.metrics.remoting_families}: the metrics of a port of remoting.
+L{rocketbroker.metrics.process_families}: process and build, of each.
 L{rocketbroker.files.own_version}: the version of this package.
 """

@@ -29,6 +29,8 @@ What they are made of, all of it pure:
 Around them:
 
   - L{settings}: rmq-proxy.json.
+  - L{counts}: how many calls there were, and how long they took.
+  - L{health}: whether it serves, by gRPC's own protocol.
   - L{brokers}: what is asked of brokers, and remembered.
   - L{server}: one proxy.
 """

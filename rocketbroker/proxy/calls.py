@@ -96,6 +96,7 @@ class Calls:
     @ivar clients: who is there.
     @ivar halves: half messages that may be ended here.
     @ivar renewals: messages that are kept invisible.
+    @ivar given_back: how many receives ended without their client.
     """
 
     def __init__(
@@ -113,6 +114,9 @@ class Calls:
         self.clients = clients
         self.halves = halves
         self.renewals = Renewals(settings, self.change)
+        self.given_back = 0
+        self._waiting: set[_Reception] = set()
+        self._drains = False
 
     # Where.
 
@@ -283,7 +287,11 @@ class Calls:
         brings, and what is not taken of an answer, is given to others soon.
         """
         reception = _Reception(self._runtime.future())
-        self._tasks.spawn(self._receive_for(reception, caller, request))
+        self._waiting.add(reception)
+        if self._drains:
+            reception.answer.set_result(nothing())
+        else:
+            self._tasks.spawn(self._receive_for(reception, caller, request))
         left: list[pb.Message] = []
         try:
             found = await reception.answer
@@ -299,6 +307,7 @@ class Calls:
             yield pb.ReceiveMessageResponse(delivery_timestamp=now)
         finally:
             reception.is_gone = True
+            self._waiting.discard(reception)
             if left:
                 self._tasks.spawn(self._give_back(caller, request, left))
 
@@ -316,8 +325,7 @@ class Calls:
         else:
             found = received.messages
             if not found:
-                words = "no match message" if received.had_others else "no new message"
-                found = Status(code=Code.MESSAGE_NOT_FOUND, message=words)
+                found = nothing(received.had_others)
         if reception.is_gone or reception.answer.done():
             if not isinstance(found, Status):
                 await self._give_back(caller, request, found)
@@ -331,6 +339,7 @@ class Calls:
         messages: list[pb.Message],
     ) -> None:
         """Let others have messages soon that their client has not taken."""
+        self.given_back += 1
         topic, group = request.message_queue.topic.name, request.group.name
         rest = self._settings.invisible_time_millis_when_clear
         for message in messages:
@@ -596,9 +605,25 @@ class Calls:
             self._tasks.spawn(self.renewals.clear(caller.client_id))
         return pb.NotifyClientTerminationResponse(status=ok())
 
+    def drain(self) -> None:
+        """Receives that wait end without a message, and new ones do not wait."""
+        self._drains = True
+        for reception in self._waiting:
+            if not reception.answer.done():
+                reception.answer.set_result(nothing())
+
     async def close(self) -> None:
         """End what is under way."""
         await self._tasks.end()
+
+
+def nothing(had_others: bool = False) -> Status:
+    """The status of a receive that brings nothing.
+
+    @param had_others: whether there were messages that its filter does not want.
+    """
+    words = "no match message" if had_others else "no new message"
+    return Status(code=Code.MESSAGE_NOT_FOUND, message=words)
 
 
 def recalled_broker(handle: str) -> str:

@@ -11,6 +11,7 @@ import logging
 from typing import Final, final
 
 import grpc
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
@@ -19,6 +20,7 @@ from rocketbroker.proxy.brokers import Brokers
 from rocketbroker.proxy.calls import Calls
 from rocketbroker.proxy.clients import Clients
 from rocketbroker.proxy.front import Front
+from rocketbroker.proxy.health import Health
 from rocketbroker.proxy.service import Service
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.proxy.telemetry import Telemetry
@@ -38,7 +40,12 @@ _PING_MS: Final = 60_000
 
 @final
 class Proxy:
-    """One proxy."""
+    """One proxy.
+
+    @ivar calls: what answers calls.
+    @ivar service: has the streams, and counts calls.
+    @ivar serves: whether it takes calls: it has begun to, and does not drain.
+    """
 
     def __init__(
         self, name_servers: tuple[str, ...], settings: ProxySettings, front: Front
@@ -62,9 +69,9 @@ class Proxy:
         self._clients = Clients(settings.channel_expired_timeout)
         self._halves = Halves(settings)
         parts = self._instance, brokers, self._clients, self._halves, settings
-        self._calls = Calls(*parts)
+        self.calls = Calls(*parts)
         self._telemetry = Telemetry(*parts)
-        self._service = Service(self._calls, self._telemetry, front.peer)
+        self.service = Service(self.calls, self._telemetry, front.peer)
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _bytes(settings)),
@@ -77,7 +84,10 @@ class Proxy:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        self._server.add_generic_rpc_handlers((self._service.handler(),))
+        self._server.add_generic_rpc_handlers((self.service.handler(),))
+        self._health = Health()
+        add_HealthServicer_to_server(self._health, self._server)
+        self.serves = False
 
     async def start(self) -> None:
         """Serve.
@@ -88,6 +98,7 @@ class Proxy:
         self._instance.start()
         await self._server.start()
         self._front.start(port)
+        self.serves = True
         tasks = self._instance.tasks
         tasks.spawn(self._scanning())
         tasks.spawn(self._renewing())
@@ -97,11 +108,14 @@ class Proxy:
 
         Streams end, and receives may wait no longer than is allowed.
         """
+        self.serves = False
+        self._health.drain()
         self._front.stop_accepting()
-        self._service.close_streams()
+        self.service.drain()
+        self.calls.drain()
         await self._server.stop(self._settings.grpc_shutdown_time_seconds)
         await self._front.stop()
-        await self._calls.close()
+        await self.calls.close()
         await self._instance.close()
 
     async def _scanning(self) -> None:
@@ -112,11 +126,11 @@ class Proxy:
             self._halves.clean(now)
             for client in self._clients.silent(now):
                 _log.info("Client %s is silent, and is forgotten", client.client_id)
-                await self._calls.renewals.clear(client.client_id)
+                await self.calls.renewals.clear(client.client_id)
 
     async def _renewing(self) -> None:
         runtime = self._instance.runtime
-        renewals = self._calls.renewals
+        renewals = self.calls.renewals
         while True:
             await runtime.sleep(self._settings.renew_schedule_period_millis / 1000)
             now = runtime.wall_ms()

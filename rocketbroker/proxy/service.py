@@ -8,15 +8,19 @@ generic handlers. C{docs/facts/proxy.md} 2.1, 3.1 and 4.1.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, TypeVar, final
+from contextlib import suppress
+from typing import Any, Final, NoReturn, TypeVar, final
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as AnyMessage
 
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.proxy import messages_pb2 as pb
 from rocketbroker.proxy.calls import Caller, Calls
+from rocketbroker.proxy.counts import Counts
 from rocketbroker.proxy.messages_pb2 import Code, Status, TelemetryCommand
 from rocketbroker.proxy.statuses import Refusal
 from rocketbroker.proxy.telemetry import Telemetry
@@ -25,6 +29,12 @@ SERVICE: Final = "apache.rocketmq.v2.MessagingService"
 
 #: How many commands a client may leave unread before its stream is closed.
 MAX_COMMANDS: Final = 1024
+
+#: What the client of a call is told whose request cannot be read.
+MALFORMED: Final = "the request is no message of this method"
+
+#: What a client is told that does not read its stream.
+UNREAD: Final = f"{MAX_COMMANDS} commands were not read"
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Q = TypeVar("Q", bound=AnyMessage)
@@ -46,6 +56,22 @@ def caller_of(context: Context, peer: Callable[[str], str]) -> Caller:
     )
 
 
+def parser(kind: type[Q]) -> Callable[[bytes], Q | None]:
+    """What makes messages of bytes, and nothing of those that are none.
+
+    gRPC takes an error here for a mistake of ours, and says C{UNKNOWN}.
+    """
+    parse = kind.FromString
+
+    def parsed(data: bytes) -> Q | None:
+        try:
+            return parse(data)
+        except DecodeError:
+            return None
+
+    return parsed
+
+
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
@@ -60,7 +86,11 @@ def peer_of(text: str) -> str:
 
 @final
 class Service:
-    """All methods."""
+    """All methods.
+
+    @ivar counts: the calls that have ended.
+    @ivar overrun: how many streams were cut because their client did not read.
+    """
 
     def __init__(
         self, calls: Calls, telemetry: Telemetry, peer: Callable[[str], str]
@@ -72,6 +102,15 @@ class Service:
         self._peer = peer
         self._telemetry = telemetry
         self._streams: set[asyncio.Queue[TelemetryCommand | None]] = set()
+        self._drains = False
+        self.counts = Counts(time.monotonic)
+        self._cuts: set[asyncio.Task[None]] = set()
+        self.overrun = 0
+
+    @property
+    def streams(self) -> int:
+        """How many streams of telemetry are open."""
+        return len(self._streams)
 
     def handler(self) -> grpc.GenericRpcHandler:
         """What a server of gRPC takes."""
@@ -135,64 +174,76 @@ class Service:
         ]
         methods = {
             name: grpc.unary_unary_rpc_method_handler(
-                self._unary(call, response),
-                request_deserializer=request.FromString,
+                self.counts.unary(name, self._unary(call, response)),
+                request_deserializer=parser(request),
                 response_serializer=response.SerializeToString,
             )
             for name, call, request, response in unary
         }
         methods["ReceiveMessage"] = grpc.unary_stream_rpc_method_handler(
-            self._receive,
-            request_deserializer=pb.ReceiveMessageRequest.FromString,
+            self.counts.stream("ReceiveMessage", self._receive),
+            request_deserializer=parser(pb.ReceiveMessageRequest),
             response_serializer=pb.ReceiveMessageResponse.SerializeToString,
         )
         methods["Telemetry"] = grpc.stream_stream_rpc_method_handler(
-            self._telemetry_stream,
-            request_deserializer=TelemetryCommand.FromString,
+            self.counts.stream("Telemetry", self._telemetry_stream, stays_open=True),
+            request_deserializer=parser(TelemetryCommand),
             response_serializer=TelemetryCommand.SerializeToString,
         )
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
-    def close_streams(self) -> None:
-        """End all streams: their clients come again."""
+    def drain(self) -> None:
+        """End all streams, and take no new ones: their clients come again."""
+        self._drains = True
         for commands in self._streams:
             commands.put_nowait(None)
 
     def _unary(
         self, call: Callable[[Caller, Q], Awaitable[A]], response: type[A]
-    ) -> Callable[[Q, Context], Awaitable[A]]:
-        async def answer(request: Q, context: Context) -> A:
+    ) -> Callable[[Q | None, Context], Awaitable[A]]:
+        async def answer(request: Q | None, context: Context) -> A:
             caller = caller_of(context, self._peer)
             if not caller.client_id.strip():
                 return response(status=_no_client_id())
+            if request is None:
+                await _refuse(context)
             return await call(caller, request)
 
         return answer
 
     async def _receive(
-        self, request: pb.ReceiveMessageRequest, context: Context
+        self, request: pb.ReceiveMessageRequest | None, context: Context
     ) -> AsyncIterator[pb.ReceiveMessageResponse]:
         caller = caller_of(context, self._peer)
         if not caller.client_id.strip():
             yield pb.ReceiveMessageResponse(status=_no_client_id())
             return
+        if request is None:
+            await _refuse(context)
         async for frame in self._calls.receive_message(caller, request):
             yield frame
 
     async def _telemetry_stream(
-        self, requests: AsyncIterator[TelemetryCommand], context: Context
+        self, requests: AsyncIterator[TelemetryCommand | None], context: Context
     ) -> AsyncIterator[TelemetryCommand]:
         caller = caller_of(context, self._peer)
         if not caller.client_id.strip():
             yield TelemetryCommand(status=_no_client_id())
             return
+        if self._drains:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the proxy stops")
         commands: asyncio.Queue[TelemetryCommand | None] = asyncio.Queue()
+        writing = asyncio.current_task()
+        assert writing is not None
 
         def send(command: TelemetryCommand) -> None:
-            if commands.qsize() >= MAX_COMMANDS:
-                commands.put_nowait(None)
-            else:
+            if commands.qsize() < MAX_COMMANDS:
                 commands.put_nowait(command)
+            elif commands in self._streams:
+                self._streams.discard(commands)
+                cut = asyncio.ensure_future(self._cut(context, writing))
+                self._cuts.add(cut)
+                cut.add_done_callback(self._cuts.discard)
 
         self._streams.add(commands)
         problems: list[RocketbrokerError] = []
@@ -214,10 +265,20 @@ class Service:
             self._streams.discard(commands)
             self._telemetry.stream_ended(caller.client_id, send)
 
+    async def _cut(self, context: Context, writing: asyncio.Task[Any]) -> None:
+        """End a stream that waits for its client to read: nothing in its queue would.
+
+        The status waits, too, but nothing else is kept.
+        """
+        self.overrun += 1
+        writing.cancel()
+        with suppress(grpc.aio.AbortError):
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, UNREAD)
+
     async def _read(
         self,
         caller: Caller,
-        requests: AsyncIterator[TelemetryCommand],
+        requests: AsyncIterator[TelemetryCommand | None],
         send: Callable[[TelemetryCommand], None],
         commands: asyncio.Queue[TelemetryCommand | None],
         problems: list[RocketbrokerError],
@@ -225,6 +286,8 @@ class Service:
         """Take what a client sends, until it closes its side."""
         try:
             async for command in requests:
+                if command is None:
+                    raise Refusal(Code.BAD_REQUEST, MALFORMED)
                 if command.HasField("settings"):
                     await self._telemetry.settings_came(
                         caller.client_id, command.settings, send
@@ -233,6 +296,10 @@ class Service:
             problems.append(problem)
         finally:
             commands.put_nowait(None)
+
+
+async def _refuse(context: Context) -> NoReturn:
+    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, MALFORMED)
 
 
 def _no_client_id() -> Status:

@@ -15,6 +15,9 @@ import attrs
 
 from rocketbroker.errors import ConfigurationError
 
+#: The port of metrics; RocketMQ's has 5557, which is our broker's.
+METRICS_PORT: Final = 5559
+
 #: Whether a port speaks plain text, both, or TLS only. RocketMQ has a property of Java
 #: of this name; here it is a setting as others are.
 MODE: Final = "tls.server.mode"
@@ -74,6 +77,17 @@ class ProxySettings:
     transaction_data_max_num: int = 15
     channel_expired_timeout: int = 120_000
     topic_route_service_cache_refresh_seconds: int = 20
+    proxy_cluster_name: str = "DefaultCluster"
+    proxy_name: str = ""
+    metrics_exporter_type: str = "PROM"
+    metrics_prom_exporter_port: int = METRICS_PORT
+    metrics_prom_exporter_host: str = ""
+    metrics_label: str = ""
+
+    @property
+    def has_own_metrics_port(self) -> bool:
+        """Whether the port of metrics was chosen, so that no other will do."""
+        return self.metrics_prom_exporter_port != METRICS_PORT
 
 
 #: Names that are not camel case of ours.
