@@ -18,6 +18,7 @@ from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NAMESRV_PORT
 from rocketbroker.metrics.samples import Samples
 from rocketbroker.metrics.site import metrics_site
+from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.testing.threads import at_once
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -84,8 +85,16 @@ class ContainerTests(SynchronousTestCase):
         """Those that clients, slaves and scrapers connect to."""
         settings = BrokerSettings.from_properties({})
         wanted = {*ports().values(), settings.store.ha_listen_port}
+        wanted.add(ProxySettings().grpc_server_port)
         (exposed,) = instructions()["EXPOSE"]
         self.assertEqual(set(map(int, exposed.split())), wanted)
+
+    def test_imageHasAProxy(self) -> None:
+        """What it needs is installed; the page says how wheels of that are had."""
+        text = (FOLDER / "Containerfile").read_text("ascii")
+        self.assertIn(" '/src[grpc]' ", text)
+        page = (ROOT / "docs" / "container.rst").read_text("utf-8")
+        self.assertIn("'.[grpc]'", page)
 
     def test_imageStartsWhatTheCommandLineTakes(self) -> None:
         """The command is `rocketbroker standalone` with a store in the volume."""

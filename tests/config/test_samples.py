@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.namesrv import NAMESRV_PORT, NamesrvSettings
 from rocketbroker.config.properties import parse, read
+from rocketbroker.proxy.settings import ProxySettings, settings_from
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ETC = ROOT / "etc"
@@ -56,12 +57,26 @@ class SampleTests(SynchronousTestCase):
         settings = BrokerSettings.from_properties(read(str(ETC / "broker.properties")))
         self.assertTrue(settings.has_name_servers)
 
+    def test_proxy(self) -> None:
+        """The proxy's finds the name server's; what it says is known and a default."""
+        settings, unused = settings_from((ETC / "rmq-proxy.json").read_text("ascii"))
+        self.assertEqual(unused, [])
+        address = f"127.0.0.1:{NAMESRV_PORT}"
+        self.assertEqual(settings, ProxySettings(namesrv_addr=address))
+
+    def test_proxyHasTheTimeToDrain(self) -> None:
+        """The unit gives it more than it takes at the most."""
+        unit = (ETC / "systemd" / "rocketbroker-proxy.service").read_text("ascii")
+        (seconds,) = re.findall(r"TimeoutStopSec=(\d+)", unit)
+        self.assertGreater(int(seconds), ProxySettings().grpc_shutdown_time_seconds)
+
     def test_unitsUseTheSamples(self) -> None:
         """What a unit reads is a sample, and the page says how it gets there."""
         page = (ROOT / "docs" / "operations.rst").read_text("utf-8")
         for unit, server, name in (
             ("rocketbroker", "rocketbroker", "broker.properties"),
             ("rocketbroker-namesrv", "namesrv", "namesrv.properties"),
+            ("rocketbroker-proxy", "rocketmq-proxy", "rmq-proxy.json"),
         ):
             text = (ETC / "systemd" / f"{unit}.service").read_text("utf-8")
             self.assertIn(f" {server} -c /etc/rocketbroker/{name}\n", text)
