@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -201,7 +202,60 @@ def receive_one(consumer: Any) -> list[Any]:
     return list(found)
 
 
+def steady(scene: Scene) -> None:
+    """Sends until standard input ends, and receives; a proxy may be another meanwhile.
+
+    What fails is done again, as programs do. All that was acknowledged arrives.
+    """
+    producer, consumer = scene.producer(), scene.simple()
+    found: set[bytes] = set()
+    sent: set[bytes] = set()
+    is_last, is_over = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        sys.stdin.read()
+        is_last.set()
+
+    def take() -> None:
+        while not is_over.is_set():
+            try:
+                for message in consumer.receive(32, INVISIBLE_SECONDS) or ():
+                    consumer.ack(message)
+                    found.add(message.body)
+            except Exception as problem:  # the client raises several
+                print(f"receive: {problem}", file=sys.stderr)
+                time.sleep(0.2)
+
+    taking = threading.Thread(target=take)
+    threading.Thread(target=wait, daemon=True).start()
+    taking.start()
+    end = time.monotonic() + SECONDS
+    try:
+        rest = 20
+        while rest:
+            assert time.monotonic() < end, len(sent)
+            body = str(len(sent))
+            try:
+                assert producer.send(made(scene.topic, body)).message_id
+            except Exception as problem:
+                print(f"send: {problem}", file=sys.stderr)
+                time.sleep(0.2)
+                continue
+            sent.add(body.encode())
+            if len(sent) == 20:
+                print("sending", flush=True)
+            rest -= is_last.is_set()
+            time.sleep(0.02)
+        while sent - found:
+            assert time.monotonic() < end, sent - found
+            time.sleep(0.1)
+    finally:
+        is_over.set()
+        taking.join()
+
+
 SCENARIOS: Final[dict[str, Callable[[Scene], None]]] = {
+    "steady": steady,
     "normal": normal,
     "fifo": fifo,
     "delay": delay,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.proxy import messages_pb2 as pb
 from rocketbroker.proxy.service import MAX_COMMANDS, SERVICE
-from scripts.lab.servers import STOP_SECONDS, environment
+from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, environment
+from tests.integration.test_proxy import prepare
 
 #: Headers of a call of the client C.
 CALLER = (("x-mq-client-id", "C"),)
@@ -29,23 +31,24 @@ SECONDS = 20.0
 
 
 class ProxyProcess:
-    """One proxy on ports of its own; it is ready, and knows no broker.
+    """One proxy on ports of its own; it is ready.
 
     @ivar address: where clients reach it.
     @ivar process: the proxy.
     """
 
-    def __init__(self, case: SynchronousTestCase, *words: str) -> None:
+    def __init__(self, case: SynchronousTestCase, *words: str, port: int = 0) -> None:
         """
         @param case: its end is the proxy's at the latest.
         @param words: of the command line besides.
+        @param port: where it listens; 0: anywhere.
         """
         folder = tempfile.TemporaryDirectory()
         case.addCleanup(folder.cleanup)
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "rocketbroker.cli.command", "proxy", "run"),
-                *("--set", "grpcServerPort=0", "--metrics-port", "0"),
+                *("--set", f"grpcServerPort={port}", "--metrics-port", "0"),
                 *("--output", "json", *words),
             ],
             stdout=subprocess.PIPE,
@@ -76,10 +79,6 @@ class ProxyProcess:
                 before, _, _ = name.partition('cluster="')
                 found[before.rstrip(",{")] = float(value)
         return found
-
-    def memory(self) -> int:
-        """How much it has, in bytes."""
-        return int(self.figures()["process_resident_memory_bytes"])
 
     def stop(self) -> int:
         """Let it end; its exit status."""
@@ -166,6 +165,41 @@ class HealthTests(SynchronousTestCase):
         self.assertEqual(found["rocketbroker_proxy_streams"], 1)
         self.assertEqual(found["rocketbroker_proxy_clients"], 1)
         self.assertEqual(found['rocketmq_proxy_up{proxy_mode="cluster"'], 1)
+
+
+class RestartTests(SynchronousTestCase):
+    """A proxy that ends, and another one in its place."""
+
+    timeout = 180
+
+    def test_nothingAcknowledgedIsLost(self) -> None:
+        """The official client sends and receives on."""
+        cluster = Cluster()
+        self.addCleanup(cluster.stop)
+        cluster.start()
+        prepare(cluster, "T_steady", "NORMAL", False)
+        proxy = ProxyProcess(self, "-n", cluster.names)
+        client = subprocess.Popen(
+            [
+                *(sys.executable, "-W", "ignore", "-m", "scripts.lab.official_python"),
+                *(proxy.address, "steady", "T_steady"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "HOME": str(cluster.folder)},
+        )
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        assert client.stdout is not None
+        self.assertEqual(client.stdout.readline(), "sending\n")
+        self.assertEqual(proxy.stop(), 0)
+        port = int(proxy.address.rpartition(":")[2])
+        ProxyProcess(self, "-n", cluster.names, port=port)
+        output, errors = client.communicate("", timeout=90)
+        self.assertEqual(output, "passed\n", errors[-3000:])
 
 
 class LimitTests(SynchronousTestCase):
