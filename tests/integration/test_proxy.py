@@ -13,9 +13,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.wire.codes import RequestCode
-from rocketbroker.wire.command import Command
-from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, ask, environment
+from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, environment
+from tests.integration.typed_topics import prepare
 
 #: The type of the topic of each scenario, and whether its group consumes in order.
 SCENARIOS = {
@@ -134,32 +133,3 @@ def children(pid: int) -> list[int]:
         for task in Path(f"/proc/{pid}/task").iterdir()
         for child in (task / "children").read_text().split()
     ]
-
-
-def prepare(port: int, topic: str, kind: str, is_ordered: bool) -> None:
-    """Make a topic of a type, and its group.
-
-    @param port: the broker's.
-    """
-    fields = {
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "readQueueNums": "1" if is_ordered else "4",
-        "writeQueueNums": "1" if is_ordered else "4",
-        "perm": "6",
-        "topicFilterType": "SINGLE_TAG",
-        "topicSysFlag": "0",
-        "order": "false",
-        "attributes": f"+message.type={kind}",
-    }
-    made = ask(port, Command(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
-    assert made.code == 0, made.remark
-    group = {
-        "groupName": f"G_{topic}",
-        "consumeEnable": True,
-        "consumeMessageOrderly": is_ordered,
-        "retryMaxTimes": 16,
-    }
-    code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
-    made = ask(port, Command(code, {}, json.dumps(group).encode()))
-    assert made.code == 0, made.remark

@@ -21,7 +21,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.proxy import messages_pb2 as pb
 from rocketbroker.proxy.service import MAX_COMMANDS, SERVICE
 from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, environment
-from tests.integration.test_proxy import prepare
+from tests.integration.typed_topics import prepare
 
 #: Headers of a call of the client C.
 CALLER = (("x-mq-client-id", "C"),)
@@ -177,7 +177,7 @@ class RestartTests(SynchronousTestCase):
         cluster = Cluster()
         self.addCleanup(cluster.stop)
         cluster.start()
-        prepare(cluster, "T_steady", "NORMAL", False)
+        prepare(cluster.broker.port, "T_steady", "NORMAL", False)
         proxy = ProxyProcess(self, "-n", cluster.names)
         client = subprocess.Popen(
             [
