@@ -9,6 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.proxy import Options, makeService, settings_of
+from rocketbroker.proxy.settings import METRICS_PORT
 
 
 class CommandLineTests(SynchronousTestCase):
@@ -35,6 +36,19 @@ class CommandLineTests(SynchronousTestCase):
         flags = self.options("-c", path, "-n", "b:2", "--set", "grpcServerPort=0")
         settings, servers, _ = settings_of(flags, {})
         self.assertEqual((settings.grpc_server_port, servers), (0, ("b:2",)))
+
+    def test_portOfMetricsIsAFlagToo(self) -> None:
+        """It wins over the file; off is none."""
+        path = self.file('{"metricsPromExporterPort": 7}')
+        for args, port, is_own in (
+            ((), METRICS_PORT, False),
+            (("-c", path), 7, True),
+            (("-c", path, "--metrics-port", "8"), 8, True),
+            (("--metrics-port", "off"), 0, True),
+        ):
+            settings, _, unused = settings_of(self.options(*args), {})
+            self.assertEqual(settings.metrics_prom_exporter_port, port)
+            self.assertEqual((settings.has_own_metrics_port, unused), (is_own, []))
 
     def test_nameServersMayStandInTheEnvironment(self) -> None:
         """As Java's Proxy takes them, and as our programs do."""

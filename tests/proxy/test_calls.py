@@ -365,6 +365,32 @@ class ReceiveTests(SynchronousTestCase):
         codes = self.proxied.runtime.codes("b1:10911")
         self.assertEqual((codes.count(code), len(self.proxied.calls.renewals)), (3, 0))
 
+    def test_receivesEndWhenTheProxyDrains(self) -> None:
+        """With nothing, at once; what a poll brings later is given back."""
+        calls = self.proxied.calls
+        request = pb.ReceiveMessageRequest(
+            group=G, message_queue=pb.MessageQueue(topic=T), batch_size=2
+        )
+        request.auto_renew = True
+        waiting = self.proxied.runtime.start(
+            gathered(calls.receive_message(CALLER, request))
+        )
+        self.proxied.runtime.settle()
+        self.assertFalse(waiting.ended)
+        calls.drain()
+        self.proxied.runtime.settle()
+        for frames in (
+            waiting.value(),
+            self.proxied.finish(gathered(calls.receive_message(CALLER, request))),
+        ):
+            self.assertEqual(frames[0].status.code, Code.MESSAGE_NOT_FOUND)
+            self.assertTrue(frames[1].HasField("delivery_timestamp"))
+        self.put("a")
+        self.proxied.runtime.settle()
+        codes = self.proxied.runtime.codes("b1:10911")
+        code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
+        self.assertEqual((codes.count(code), calls.given_back), (1, 1))
+
     def test_wrongRequestsAreRefusedWithATime(self) -> None:
         """Whatever is wrong with them."""
         frames = self.proxied.receive(group=Resource(name="a b"))
