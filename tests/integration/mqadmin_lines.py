@@ -1,4 +1,5 @@
-"""The commands of L{test_mqadmin<tests.integration.test_mqadmin>}, in this order.
+"""The commands of L{test_mqadmin<tests.integration.test_mqadmin>}, in this order, and
+what comes of them.
 
 C{{v}} is the first number of the tool's version, so that each has topics and groups of
 its own; other names in braces are of L{Seat<tests.integration.mqadmin.Seat>}.
@@ -7,6 +8,60 @@ its own; other names in braces are of L{Seat<tests.integration.mqadmin.Seat>}.
 from __future__ import annotations
 
 from typing import Final
+
+#: Of the tools, the newest first.
+VERSIONS: Final = ("5.3.3", "4.9.7")
+
+#: How many commands 5.3.3 has, and how many of them work here.
+COMMANDS: Final = 89
+WORKING: Final = 66
+
+#: Commands that Java's broker carries out and ours refuses, and the capability that
+#: they wait for. Java without access control refuses commands of users and access
+#: lists, too, and those of a controller without one, in other words.
+NOT_HERE: Final = {
+    "getBrokerEpoch": "controller",
+    **dict.fromkeys(
+        (
+            *("createUser", "updateUser", "deleteUser", "getUser", "listUser"),
+            *("copyUser", "createAcl", "updateAcl", "deleteAcl", "getAcl", "listAcl"),
+            "copyAcl",
+        ),
+        "access control",
+    ),
+}
+
+#: Commands that ask neither a broker nor a name server, and what they ask.
+ELSEWHERE: Final = {
+    "addBroker": "broker container",
+    "cleanBrokerMetadata": "controller",
+    "dumpCompactionLog": "files of compaction topics",
+    "electMaster": "controller",
+    "exportMetadataInRocksDB": "files of RocksDB",
+    "getControllerConfig": "controller",
+    "getControllerMetaData": "controller",
+    "getSyncStateSet": "controller",
+    "removeBroker": "broker container",
+    "updateControllerConfig": "controller",
+}
+
+_WHO: Final = "5.3.3 lists the topic instead of its groups that are online (300)"
+_OLD_TOOL: Final = "4.9's tool fails at Java's 5.3, which dropped a figure it needs"
+_OURS: Final = "figures of ours besides, one of them for 4.9's tools"
+
+#: What is shown otherwise, and why.
+DIFFERENCES: Final = {
+    "topicList -c DefaultCluster": _WHO,
+    "statsAll": _WHO,
+    "brokerStatus -b {broker}": _OURS,
+    "brokerStatus -c DefaultCluster": _OURS,
+}
+
+#: The same of the tool of 4.9.7 alone.
+DIFFERENCES_OLDER: Final = {
+    "clusterList": _OLD_TOOL,
+    "exportMetrics -c DefaultCluster -f {folder}/out": _OLD_TOOL,
+}
 
 #: What both have before there are messages.
 MADE: Final = """

@@ -54,6 +54,9 @@ FIRST_CHARACTERS: Final = 20
 #: What the Java broker adds to its refusals of sends; nobody looks at it.
 ADDED: Final = frozenset(("MSG_REGION", "TRACE_ON"))
 
+#: The codes of the requests whose answers are compared, for C{docs/compatibility.rst}.
+COMPARED: Final = Path(__file__).with_name("compared_codes.json")
+
 #: What stands for an answer that did not come.
 SILENCE: Final = "no answer"
 
@@ -122,10 +125,12 @@ class Side:
 
     @ivar address: its host and port.
     @ivar answers: by the name of the question.
+    @ivar codes: of the requests whose answers are compared.
     """
 
     def __init__(self, address: str, names: str) -> None:
         self.address = address
+        self.codes: set[int] = set()
         self._names = names
         self._lines: list[Line] = []
         self.answers: dict[str, object] = {}
@@ -158,6 +163,7 @@ class Side:
     ) -> Command:
         """Ask what is compared."""
         answer = self.quietly(code, ext, body, **words)
+        self.codes.add(code)
         self.note(name, answer)
         return answer
 
@@ -278,6 +284,7 @@ class Pair:
     """Both brokers, each with a name server of its own.
 
     @ivar addresses: of broker and name server, Java's first.
+    @ivar codes: of the requests whose answers were compared.
     """
 
     def __init__(
@@ -287,6 +294,7 @@ class Pair:
         @param java_names: the Java broker's name server is Java's, too.
         @param settings: of both brokers.
         """
+        self.codes: set[int] = set()
         self.cluster = Cluster(**settings)
         # Ports of the same row, between those of the cluster.
         base = self.cluster.namesrv.port
@@ -339,6 +347,7 @@ class Pair:
             finally:
                 side.close()
             found.append(side.answers)
+            self.codes |= side.codes
         return found[0], found[1]
 
     def stop(self) -> None:

@@ -4,10 +4,10 @@ The tools are 5.3.3's and 4.9.7's, the Java servers 5.3.3's for both: whoever up
 has tools of 4.9 at a broker of 5.3. Of the 89 commands of 5.3.3
 
   - 66 work here: L{mqadmin_lines<tests.integration.mqadmin_lines>} has them, and they
-    show what they show of Java's servers, but for L{DIFFERENCES} and the counts of
+    show what they show of Java's servers, but for C{DIFFERENCES} and the counts of
     statsAll, which change every ten seconds (sidebyside compares what they rest on);
-  - 13 do not (L{NOT_HERE}), each for want of a capability that is named there;
-  - 10 ask neither a broker nor a name server (L{ELSEWHERE}).
+  - 13 do not (C{NOT_HERE}), each for want of a capability that is named there;
+  - 10 ask neither a broker nor a name server (C{ELSEWHERE}).
 
 The library under the commands is also that of rocketmq-dashboard and rocketmq-exporter.
 L{CALLS} are their requests.
@@ -21,67 +21,25 @@ from typing import Final
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.integration.mqadmin import FAILED, Tool
-from tests.integration.mqadmin_lines import ASKED, MADE, lines
+from tests.integration.mqadmin_lines import (
+    ASKED,
+    COMMANDS,
+    DIFFERENCES,
+    DIFFERENCES_OLDER,
+    ELSEWHERE,
+    MADE,
+    NOT_HERE,
+    VERSIONS,
+    WORKING,
+    lines,
+)
 from tests.integration.sidebyside import Pair
-
-VERSIONS: Final = ("5.3.3", "4.9.7")
 
 #: Neither broker refuses a send because the machine has no time for it.
 PATIENT: Final = {
     "brokerFastFailureEnable": "false",
     "osPageCacheBusyTimeOutMills": 60_000,
     "waitTimeMillsInSendQueue": 20_000,
-}
-
-#: How many commands 5.3.3 has, and how many of them work here.
-COMMANDS: Final = 89
-WORKING: Final = 66
-
-#: Commands that Java's broker carries out and ours refuses, and the capability that
-#: they wait for. Java without access control refuses commands of users and access
-#: lists, too, and those of a controller without one, in other words.
-NOT_HERE: Final = {
-    "getBrokerEpoch": "controller",
-    **dict.fromkeys(
-        (
-            *("createUser", "updateUser", "deleteUser", "getUser", "listUser"),
-            *("copyUser", "createAcl", "updateAcl", "deleteAcl", "getAcl", "listAcl"),
-            "copyAcl",
-        ),
-        "access control",
-    ),
-}
-
-#: Commands that ask neither a broker nor a name server, and what they ask.
-ELSEWHERE: Final = {
-    "addBroker": "broker container",
-    "cleanBrokerMetadata": "controller",
-    "dumpCompactionLog": "files of compaction topics",
-    "electMaster": "controller",
-    "exportMetadataInRocksDB": "files of RocksDB",
-    "getControllerConfig": "controller",
-    "getControllerMetaData": "controller",
-    "getSyncStateSet": "controller",
-    "removeBroker": "broker container",
-    "updateControllerConfig": "controller",
-}
-
-_WHO: Final = "5.3.3 lists the topic instead of its groups that are online (300)"
-_OLD_TOOL: Final = "4.9's tool fails at Java's 5.3, which dropped a figure it needs"
-_OURS: Final = "figures of ours besides, one of them for 4.9's tools"
-
-#: What is shown otherwise, and why.
-DIFFERENCES: Final = {
-    "topicList -c DefaultCluster": _WHO,
-    "statsAll": _WHO,
-    "brokerStatus -b {broker}": _OURS,
-    "brokerStatus -c DefaultCluster": _OURS,
-}
-
-#: The same of the tool of 4.9.7 alone.
-DIFFERENCES_OLDER: Final = {
-    "clusterList": _OLD_TOOL,
-    "exportMetrics -c DefaultCluster -f {folder}/out": _OLD_TOOL,
 }
 
 #: What rocketmq-exporter and rocketmq-dashboard ask, as methods of the library.

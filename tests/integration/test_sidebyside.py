@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.integration import consumers_talk, operators_talk, producers_talk, verbs
-from tests.integration.sidebyside import Pair, Side
+from tests.integration.sidebyside import COMPARED, Pair, Side
 
 #: Each conversation, and the questions to which ours answers something else on purpose;
 #: what users may see of that is in the README.
@@ -96,6 +97,8 @@ class SideBySideTests(SynchronousTestCase):
                 found[conversation.__name__, name] = theirs[name], ours[name]
         self.assertEqual(found, {})
         self.assertNotIn("Traceback", self.pair.cluster.logs())
+        codes = sorted(self.pair.codes)
+        self.assertEqual(codes, json.loads(COMPARED.read_text("utf-8")), codes)
         self.compare_verbs()
 
     def compare_verbs(self) -> None:

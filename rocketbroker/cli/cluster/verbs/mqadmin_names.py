@@ -218,7 +218,7 @@ def clean(what: str) -> Translation:
 
 _CONTROLLER: Final = "It is about controllers, which rocketbroker does not have yet."
 _ACCESS: Final = "It is about access control, which this tool does not serve yet."
-_POP: Final = "It is about POP consumption, which rocketbroker does not serve yet."
+_POP: Final = "It is about POP consumption, which this tool does not serve yet."
 _ROCKSDB: Final = "It is about RocksDB, which rocketbroker does not use."
 _CONTAINER: Final = "It is about containers of brokers, which this tool does not serve."
 _COLD: Final = "It is about cold data flow control, which this tool does not serve yet."
