@@ -176,6 +176,7 @@ class GrpcPort:
         command = [
             *(sys.executable, "-m", "rocketbroker.cli.command", "proxy", "run"),
             *("--listen-fd", str(CHILD_DESCRIPTOR), "--exit-with-parent"),
+            *("--metrics-port", "off"),
             *self._words,
         ]
         self._log.info("A client of gRPC comes: its proxy begins.")

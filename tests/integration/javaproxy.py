@@ -90,15 +90,19 @@ def node_package(name: str, version: str) -> Path:
     return target / "node_modules"
 
 
-def java_client(address: str, folder: Path) -> Program:
-    """The Java client before the Proxy at an address."""
+def java_client(address: str, folder: Path, *words: str) -> Program:
+    """The Java client before the Proxy at an address.
+
+    @param words: C{tls}, for connections as it makes them unless told otherwise.
+    """
     reason = why_not()
     if reason is not None:
         raise SkipTest(reason)
     path = f"{jars(JAVA_VERSION, 'client-java')}/*"
     home = f"-Duser.home={folder}"
-    words = ["java", *QUICK, "-Xmx256m", home, "-cp", path, str(GRPC_DRIVER), address]
-    return Program(words, folder, "grpc-java.log")
+    options = [*QUICK, "-Xmx256m", home, "-cp", path]
+    started = ["java", *options, str(GRPC_DRIVER), address, *words]
+    return Program(started, folder, "grpc-java.log")
 
 
 def node_client(address: str, folder: Path) -> Program:

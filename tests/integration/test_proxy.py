@@ -1,4 +1,4 @@
-"""The official client for gRPC through our proxy, before our broker."""
+"""The official clients for gRPC through our proxy, before our broker."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from scripts.lab.javaclient import body_of
 from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, environment
+from tests.integration.javaproxy import java_client
 from tests.integration.typed_topics import prepare
+
+#: How long something may take that comes by itself, in seconds.
+PATIENCE = 60.0
 
 #: The type of the topic of each scenario, and whether its group consumes in order.
 SCENARIOS = {
@@ -26,10 +33,47 @@ SCENARIOS = {
 }
 
 
-class OfficialPythonTests(SynchronousTestCase):
-    """C{scripts.lab.official_python}."""
+class FolderCase(SynchronousTestCase):
+    """The official client for Python, with a directory."""
 
     timeout = 300
+
+    def setUp(self) -> None:
+        """A directory."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def passes(self, endpoint: str, scenario: str, topic: str | None = None) -> None:
+        """One scenario, in a process of its own."""
+        topic = topic or f"T_{scenario}"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-W", "ignore", "-m", "scripts.lab.official_python"),
+                *(endpoint, scenario, topic),
+            ],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "HOME": str(self.folder)},
+            timeout=self.timeout,
+        )
+        self.assertEqual(done.stdout, "passed\n", f"{topic}: {done.stderr[-3000:]}")
+
+
+class OursCase(FolderCase):
+    """A cluster of ours, and a proxy before it."""
+
+    def setUp(self) -> None:
+        """A cluster."""
+        super().setUp()
+        self.cluster = Cluster(
+            transactionTimeOut=1000,
+            transactionCheckInterval=1500,
+            recallMessageEnable="true",
+        )
+        self.addCleanup(self.cluster.stop)
+        self.cluster.start()
 
     def proxy(self, names: str) -> tuple[subprocess.Popen[bytes], str]:
         """Start a proxy; where it listens."""
@@ -50,36 +94,15 @@ class OfficialPythonTests(SynchronousTestCase):
         ready = json.loads(proxy.stdout.readline())
         return proxy, str(ready["proxy"])
 
-    def passes(self, endpoint: str, scenario: str, topic: str | None = None) -> None:
-        """One scenario, in a process of its own."""
-        done = subprocess.run(
-            [
-                *(sys.executable, "-W", "ignore", "-m", "scripts.lab.official_python"),
-                *(endpoint, scenario, topic or f"T_{scenario}"),
-            ],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "HOME": str(self.folder)},
-            timeout=self.timeout,
-        )
-        self.assertEqual(done.stdout, "passed\n", f"{scenario}: {done.stderr[-3000:]}")
+
+class OfficialPythonTests(OursCase):
+    """C{scripts.lab.official_python}."""
 
     def test_scenariosHold(self) -> None:
         """All at once: sends and receives of each kind of message."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        cluster = Cluster(
-            transactionTimeOut=1000,
-            transactionCheckInterval=1500,
-            recallMessageEnable="true",
-        )
-        self.addCleanup(cluster.stop)
-        cluster.start()
         for scenario, (kind, is_ordered) in SCENARIOS.items():
-            prepare(cluster.broker.port, f"T_{scenario}", kind, is_ordered)
-        proxy, endpoint = self.proxy(cluster.names)
+            prepare(self.cluster.broker.port, f"T_{scenario}", kind, is_ordered)
+        proxy, endpoint = self.proxy(self.cluster.names)
         with ThreadPoolExecutor(len(SCENARIOS)) as threads:
             for done in [
                 threads.submit(self.passes, endpoint, scenario)
@@ -90,14 +113,41 @@ class OfficialPythonTests(SynchronousTestCase):
         self.assertEqual(proxy.wait(STOP_SECONDS), 0)
 
 
-class StandaloneTests(OfficialPythonTests):
+class OfficialJavaTests(OursCase):
+    """The client for Java, which speaks TLS unless told otherwise."""
+
+    def test_itSendsAndReceivesWithTLS(self) -> None:
+        """With both kinds of consumers."""
+        topic = "T_java"
+        prepare(self.cluster.broker.port, topic, "NORMAL", False)
+        _, endpoint = self.proxy(self.cluster.names)
+        java = java_client(endpoint, self.folder, "tls")
+        self.addCleanup(java.stop)
+        java("producer", name="p", topic=topic)
+        java("push", name="c", group=f"G_{topic}", topic=topic)
+        sent = {b"%d" % number for number in range(10)}
+        for body in sent:
+            java.send("p", topic, body)
+        pushed = java.received("c", len(sent), PATIENCE)
+        self.assertEqual({body_of(message) for message in pushed}, sent)
+        java("stop", name="c")
+        java("simple", name="s", group=f"G_{topic}", topic=topic)
+        java.send("p", topic, b"taken")
+        found: list[Any] = []
+        end = time.monotonic() + PATIENCE
+        while not found and time.monotonic() < end:
+            found = java("receive", name="s")
+        self.assertEqual([body_of(message) for message in found], [b"taken"])
+        java("ack", name="s", id=found[0]["id"])
+        for name in ("p", "s"):
+            java("stop", name=name)
+
+
+class StandaloneTests(FolderCase):
     """C{rocketbroker standalone --grpc-port}."""
 
-    def test_scenariosHold(self) -> None:
+    def test_proxyBeginsWithAClient(self) -> None:
         """A proxy begins with the first client, and again if it was killed."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
         words = "standalone --temporary --namesrv-port 0 --port 0 --metrics-port off"
         servers = subprocess.Popen(
             [

@@ -8,10 +8,19 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable
 
+import grpc
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.certificates import own_context
 from rocketbroker.proxy.front import Front, Limits, listening_socket
+from rocketbroker.proxy.messages_pb2 import (
+    Code,
+    QueryRouteRequest,
+    QueryRouteResponse,
+)
+from rocketbroker.proxy.server import Proxy
+from rocketbroker.proxy.service import SERVICE
+from rocketbroker.proxy.settings import ProxySettings
 
 #: More than all buffers of sockets hold.
 MANY = 16 << 20
@@ -212,6 +221,44 @@ class FrontTests(SynchronousTestCase):
             sock.close()
 
         self.play(scenario, limits=Limits(closing_seconds=0.1))
+
+
+class ProxyTests(SynchronousTestCase):
+    """A proxy's server of gRPC behind its front; there are no brokers."""
+
+    timeout = 120
+
+    def test_callsArriveByBothForms(self) -> None:
+        """A client that checks certificates, with ours as its root, and plain text."""
+
+        async def called() -> list[int]:
+            front = Front(listening_socket("", 0), "permissive", lambda: context)
+            proxy = Proxy(("127.0.0.1:1",), ProxySettings(), front)
+            await proxy.start()
+            place = f"localhost:{front.port}"
+            root = await asyncio.to_thread(
+                ssl.get_server_certificate, ("127.0.0.1", front.port)
+            )
+            trust = grpc.ssl_channel_credentials(root.encode())
+            found: list[int] = []
+            for channel in (
+                grpc.aio.insecure_channel(place),
+                grpc.aio.secure_channel(place, trust),
+            ):
+                async with channel:
+                    call = channel.unary_unary(
+                        f"/{SERVICE}/QueryRoute",
+                        QueryRouteRequest.SerializeToString,
+                        QueryRouteResponse.FromString,
+                    )
+                    answer = await call(QueryRouteRequest(), timeout=SECONDS)
+                    found.append(answer.status.code)
+            await proxy.stop()
+            return found
+
+        context = own_context(["h2"])
+        found = asyncio.run(called())
+        self.assertEqual(found, [Code.CLIENT_ID_REQUIRED] * 2)
 
 
 async def at_end(reader: asyncio.StreamReader) -> bool:

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
+import org.apache.rocketmq.client.apis.ClientConfigurationBuilder;
 import org.apache.rocketmq.client.apis.ClientException;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
@@ -46,15 +47,17 @@ public final class GrpcDriver {
     private final Map<String, ConcurrentLinkedQueue<JsonObject>> boxes = new ConcurrentHashMap<>();
     private final Map<String, MessageView> held = new HashMap<>();
 
-    private GrpcDriver(String endpoints) {
-        configuration = ClientConfiguration.newBuilder().setEndpoints(endpoints).enableSsl(false)
-            .setRequestTimeout(Duration.ofSeconds(20)).build();
+    private GrpcDriver(String endpoints, boolean isTls) {
+        ClientConfigurationBuilder builder = ClientConfiguration.newBuilder().setEndpoints(endpoints)
+            .setRequestTimeout(Duration.ofSeconds(20));
+        // TLS is its default, and it checks no certificate.
+        configuration = (isTls ? builder : builder.enableSsl(false)).build();
     }
 
     public static void main(String[] words) throws Exception {
         PrintStream out = new PrintStream(System.out, true, "UTF-8");
         System.setOut(System.err);
-        GrpcDriver driver = new GrpcDriver(words[0]);
+        GrpcDriver driver = new GrpcDriver(words[0], words.length > 1 && words[1].equals("tls"));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = in.readLine()) != null; ) {
             JsonObject answer = new JsonObject();
