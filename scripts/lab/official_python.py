@@ -1,8 +1,10 @@
 """The official Python client for RocketMQ 5 (gRPC), in a process of its own.
 
-    python3 -m scripts.lab.official_python ENDPOINT SCENARIO TOPIC
+    python3 -m scripts.lab.official_python ENDPOINT SCENARIO TOPIC [tls]
 
 It does one scenario on a fresh topic, and prints C{passed}. Its log goes below HOME.
+With TLS it checks certificates: C{GRPC_DEFAULT_SSL_ROOTS_FILE_PATH} in the environment
+names those that it trusts.
 """
 
 from __future__ import annotations
@@ -85,8 +87,9 @@ class Committing(TransactionChecker):  # type: ignore[misc]  # likewise
 class Scene:
     """One scenario's clients."""
 
-    def __init__(self, endpoint: str, topic: str) -> None:
+    def __init__(self, endpoint: str, topic: str, is_tls: bool) -> None:
         self.configuration = ClientConfiguration(endpoint, Credentials("a", "b"))
+        self._is_tls = is_tls
         self.topic = topic
         self.group = f"G_{topic}"
         self._running: list[Any] = []
@@ -99,18 +102,30 @@ class Scene:
 
     def producer(self, checker: Any = None) -> Any:
         """A producer."""
-        return self.start(Producer(self.configuration, (self.topic,), checker))
+        return self.start(
+            Producer(self.configuration, (self.topic,), checker, self._is_tls)
+        )
 
     def simple(self, expression: Any = None) -> Any:
         """A simple consumer."""
         wanted = {self.topic: expression or FilterExpression()}
-        return self.start(SimpleConsumer(self.configuration, self.group, wanted, 5))
+        return self.start(
+            SimpleConsumer(
+                self.configuration, self.group, wanted, 5, tls_enable=self._is_tls
+            )
+        )
 
     def push(self, listener: Any) -> Any:
         """A push consumer."""
         wanted = {self.topic: FilterExpression()}
         return self.start(
-            PushConsumer(self.configuration, self.group, listener, wanted)
+            PushConsumer(
+                self.configuration,
+                self.group,
+                listener,
+                wanted,
+                tls_enable=self._is_tls,
+            )
         )
 
     def stop(self) -> None:
@@ -266,8 +281,8 @@ SCENARIOS: Final[dict[str, Callable[[Scene], None]]] = {
 
 def main() -> int:
     """Do one."""
-    endpoint, scenario, topic = sys.argv[1:]
-    scene = Scene(endpoint, topic)
+    endpoint, scenario, topic, *more = sys.argv[1:]
+    scene = Scene(endpoint, topic, more == ["tls"])
     try:
         SCENARIOS[scenario](scene)
     finally:

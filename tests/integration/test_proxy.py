@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,10 @@ SCENARIOS = {
     "retry": ("NORMAL", False),
 }
 
+#: The scenarios that are carried out with TLS, beside the others in plain text: each
+#: kind of call, and both kinds of consumers.
+WITH_TLS = ("normal", "retry")
+
 
 class FolderCase(SynchronousTestCase):
     """The official client for Python, with a directory."""
@@ -44,18 +49,24 @@ class FolderCase(SynchronousTestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def passes(self, endpoint: str, scenario: str, topic: str | None = None) -> None:
+    def passes(
+        self, endpoint: str, scenario: str, *more: str, topic: str | None = None
+    ) -> None:
         """One scenario, in a process of its own."""
-        topic = topic or f"T_{scenario}"
+        topic = topic or "_".join(("T", scenario, *more))
         done = subprocess.run(
             [
                 *(sys.executable, "-W", "ignore", "-m", "scripts.lab.official_python"),
-                *(endpoint, scenario, topic),
+                *(endpoint, scenario, topic, *more),
             ],
             capture_output=True,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "HOME": str(self.folder)},
+            env={
+                **os.environ,
+                "HOME": str(self.folder),
+                "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(self.folder / "root"),
+            },
             timeout=self.timeout,
         )
         self.assertEqual(done.stdout, "passed\n", f"{topic}: {done.stderr[-3000:]}")
@@ -99,15 +110,21 @@ class OfficialPythonTests(OursCase):
     """C{scripts.lab.official_python}."""
 
     def test_scenariosHold(self) -> None:
-        """All at once: sends and receives of each kind of message."""
+        """All at once: sends and receives of each kind of message; TLS and plain text
+        on one port."""
         for scenario, (kind, is_ordered) in SCENARIOS.items():
             prepare(self.cluster.broker.port, f"T_{scenario}", kind, is_ordered)
+            if scenario in WITH_TLS:
+                tls = f"T_{scenario}_tls"
+                prepare(self.cluster.broker.port, tls, kind, is_ordered)
         proxy, endpoint = self.proxy(self.cluster.names)
+        # The client checks certificates: it trusts this one.
+        host, _, port = endpoint.partition(":")
+        root = ssl.get_server_certificate((host, int(port)), timeout=PATIENCE)
+        (self.folder / "root").write_text(root)
+        runs = [(name,) for name in SCENARIOS] + [(name, "tls") for name in WITH_TLS]
         with ThreadPoolExecutor(len(SCENARIOS)) as threads:
-            for done in [
-                threads.submit(self.passes, endpoint, scenario)
-                for scenario in SCENARIOS
-            ]:
+            for done in [threads.submit(self.passes, endpoint, *run) for run in runs]:
                 done.result()
         proxy.send_signal(signal.SIGTERM)
         self.assertEqual(proxy.wait(STOP_SECONDS), 0)
@@ -167,7 +184,7 @@ class StandaloneTests(FolderCase):
         port = int(ready["brokers"][0]["address"].rpartition(":")[2])
         for topic in ("First", "Second"):
             prepare(port, topic, "NORMAL", False)
-            self.passes(ready["grpc"], "normal", topic)
+            self.passes(ready["grpc"], "normal", topic=topic)
             (proxy,) = children(servers.pid)
             if topic == "First":
                 os.kill(proxy, signal.SIGKILL)
