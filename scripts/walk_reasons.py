@@ -96,7 +96,7 @@ ELSEWHERE: Final[tuple[Reason, ...]] = (
     Reason("README.rst", "python3 scripts/wheel.py", COMPILED),
     Reason("README.rst", "rocketbroker export run Orders Payments --store", PAGES),
     Reason("docs/operations.rst", "python3 -m venv /opt/", AGAIN),
-    Reason("docs/operations.rst", "/opt/rocketbroker-0.1/bin/pip install '.", AGAIN),
+    Reason("docs/operations.rst", "/opt/rocketbroker-0.1/bin/pip install .", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker-0.2/bin/pip install .", AGAIN),
     Reason("docs/operations.rst", "/opt/rocketbroker/bin/", AGAIN),
     Reason("docs/operations.rst", "ln -s /opt/", "/usr is this machine's there"),
