@@ -425,9 +425,14 @@ async def transaction(scene: Scene) -> None:
                 await begun.commit()
             elif text == "rollback":
                 await begun.rollback()
-        equal(["commit", "unknown-yes"], texts(await read(messages, 2)))
+        wanted, found = {"commit", "unknown-yes"}, set[str]()
+        while found < wanted:
+            found.update(texts(await read(messages, 1)))
+        equal(wanted, found)
         await until(lambda: asked >= {"unknown-yes", "unknown-no"})
-        assert await messages.next(SILENCE) is None
+        # A broker that is slow asks twice, and then may commit twice.
+        late = await messages.next(SILENCE)
+        assert late is None or late.text == "unknown-yes", late
 
 
 async def request_reply(scene: Scene) -> None:
