@@ -60,8 +60,7 @@ def read(*topics: str, **options: object) -> Any:
         it was made. It can be read once, by one thread at a time. Connections and
         files are closed at its end, or when it is dropped. While it reads it raises
         L{DataLoss<rocketbroker.sources.source.DataLoss>} where messages are gone, and
-        other L{RocketbrokerError<rocketbroker.errors.RocketbrokerError>}s where nobody
-        answers.
+        other C{RocketbrokerError}s where nobody answers.
     @raise ConfigurationError: an option is unknown, or its value makes no sense.
     @raise TopicNotExist: there is no such topic.
     @raise RocketbrokerError: nobody answers, or there is no store; one sentence.

@@ -119,16 +119,16 @@ def fault_add(
 
     \b
     ACTION is one of:
-      code           is answered with --code, and not done
-      busy           is answered SYSTEM_BUSY, and not done
-      delay          is done --ms later
-      drop           is not done and not answered
-      cut            is not done; the connection is closed
-      flush_timeout  is stored, and answered FLUSH_DISK_TIMEOUT
-      slave_timeout  is stored, and answered FLUSH_SLAVE_TIMEOUT
-      slave_missing  is stored, and answered SLAVE_NOT_AVAILABLE
-      corrupt        messages are delivered with wrong bodies
-      duplicate      of a send: is stored twice; of a pull: is delivered twice
+    code           is answered with --code, and not done
+    busy           is answered SYSTEM_BUSY, and not done
+    delay          is done --ms later
+    drop           is not done and not answered
+    cut            is not done; the connection is closed
+    flush_timeout  is stored, and answered FLUSH_DISK_TIMEOUT
+    slave_timeout  is stored, and answered FLUSH_SLAVE_TIMEOUT
+    slave_missing  is stored, and answered SLAVE_NOT_AVAILABLE
+    corrupt        messages are delivered with wrong bodies
+    duplicate      of a send: is stored twice; of a pull: is delivered twice
     """
     one = _broker(cluster, broker)
     try:
