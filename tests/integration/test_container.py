@@ -116,7 +116,10 @@ def make_wheels(into: Path) -> None:
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
     needs = config["options"]["install_requires"].split("\n")
-    needs = [need.replace(" ", "") for need in needs if need]
+    needs += config["options.extras_require"]["grpc"].split("\n")
+    needs = [
+        need.replace(" ", "") for need in needs if need and not need.startswith("#")
+    ]
     build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     needs += build["build-system"]["requires"]
     quietly(sys.executable, "-m", "pip", "wheel", "--quiet", "-w", into, *needs)
