@@ -61,10 +61,19 @@ class MessageTests(TransactionCase):
     def test_lost(self) -> None:
         """Lost is what stands nowhere in the log, unless a mark names nothing, or the
         log does not begin there any more."""
+        self.put("T", b"")
         position = self.put("T", b"")
         self.assertFalse(is_lost(self.rig.store, 0))
         self.assertFalse(is_lost(self.rig.store, position))
         self.assertTrue(is_lost(self.rig.store, position + 1))
+
+    def test_endLost(self) -> None:
+        """Lost is also what has zeros in its properties and no record behind it."""
+        self.put("T", b"")
+        position = self.put("T", b"a\x01b\0\x02")
+        self.assertTrue(is_lost(self.rig.store, position))
+        self.put("T", b"")
+        self.assertFalse(is_lost(self.rig.store, position))
 
     def test_noHalf(self) -> None:
         """What has another topic, or does not say where it belongs, is no half."""

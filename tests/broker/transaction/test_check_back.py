@@ -210,9 +210,13 @@ class ProgressTests(TransactionCase):
 
     def lose(self, message: record.StoredMessage) -> None:
         """A power loss leaves what is behind a message, and not the message."""
+        self.clear(message.position, message.position + message.size)
+
+    def clear(self, start: int, end: int) -> None:
+        """A power loss leaves what is around some bytes of the log, and not them."""
         self.rig.store.flush()
         log = self.rig.disk.open("/store/commitlog/00000000000000000000")
-        log.pwrite(bytes(message.size), message.position)
+        log.pwrite(bytes(end - start), start)
         log.close()
 
     def test_finalLost(self) -> None:
@@ -241,6 +245,25 @@ class ProgressTests(TransactionCase):
         (question,) = self.questions()
         self.reply(question, COMMIT)
         self.assertEqual(self.bodies(), [b"paid"])
+
+    def test_copyEndLost(self) -> None:
+        """A copy without the end of its properties, which no CRC covers, is lost too:
+        the start has passed over it."""
+        for body in (b"paid", b"more"):
+            self.half(body)
+        self.pass_by(ROUND)
+        first, second = self.halves()[2:]
+        self.assertEqual(first.position + first.size, second.position)
+        end = second.position + second.size
+        self.clear(second.position - len(first.property_bytes), end)
+        left = self.rig.disk.image(keep_all=True)
+        with capturedLogs():
+            self.begin(disk=left, start_ms=self.rig.wall_ms())
+        self.assertEqual(self.rig.transactions.marks.doubted, 2)
+        self.pass_by(ROUND)
+        for question in self.questions():
+            self.reply(question, COMMIT)
+        self.assertEqual(sorted(self.bodies()), [b"more", b"paid"])
 
     def test_twoCopies(self) -> None:
         """Of two copies without a mark, as a crash between them leaves, one counts."""
