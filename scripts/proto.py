@@ -4,14 +4,13 @@
     python3 scripts/proto.py [--into DIR]
 
 The generator is fixed: what it makes works with its protobuf and all newer ones, and
-setup.cfg names that as the oldest one. It goes into an environment of its own, unless
-this Python has it. Standard library only.
+setup.cfg names that as the oldest one. It goes into an environment of its own. Standard
+library only.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import subprocess
 import sys
 import tempfile
@@ -38,22 +37,11 @@ def generate(python: str, into: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def has_generator() -> bool:
-    """Whether this Python has the very generator."""
-    try:
-        return importlib.metadata.version("grpcio-tools") == GENERATOR
-    except importlib.metadata.PackageNotFoundError:
-        return False
-
-
 def main() -> int:
     """Generate."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, default=ROOT)
     words = parser.parse_args()
-    if has_generator():
-        generate(sys.executable, words.into)
-        return 0
     with tempfile.TemporaryDirectory(prefix="rocketbroker-proto-") as made:
         venv.create(made, with_pip=True)
         python = str(Path(made) / "bin" / "python")

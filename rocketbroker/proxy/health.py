@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, final
 
 import grpc
+from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthServicer
 
 from rocketbroker.proxy.service import SERVICE
 
@@ -23,8 +25,11 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 @final
-class Health:
-    """Tells whether the proxy serves: the methods of the protocol, by their names."""
+class Health(HealthServicer):  # type: ignore[misc]
+    """Tells whether the proxy serves: the methods of the protocol, by their names.
+
+    Those that a later grpcio-health-checking adds are answered as not implemented.
+    """
 
     def __init__(self) -> None:
         self._drains = asyncio.Event()
@@ -46,6 +51,13 @@ class Health:
             words = f"there is no service {request.service}"
             await context.abort(grpc.StatusCode.NOT_FOUND, words)
         return self._now()
+
+    async def List(
+        self, request: object, context: Context
+    ) -> health_pb2.HealthListResponse:
+        """The same for each service; newer versions of the protocol have it."""
+        now = self._now()
+        return health_pb2.HealthListResponse(statuses=dict.fromkeys(SERVICES, now))
 
     async def Watch(
         self, request: HealthCheckRequest, context: Context

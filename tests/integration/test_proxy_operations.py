@@ -14,6 +14,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import grpc
+from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from twisted.trial.unittest import SynchronousTestCase
@@ -128,6 +129,13 @@ class HealthTests(SynchronousTestCase):
                     await stub.Check(HealthCheckRequest(service="x"))
                 self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
                 self.assertEqual(proxy.page("healthz/ready"), "ok\n")
+                if hasattr(stub, "List"):  # newer than 1.81
+                    listed = await stub.List(health_pb2.HealthListRequest())
+                    found = {
+                        name: each.status for name, each in listed.statuses.items()
+                    }
+                    serves = HealthCheckResponse.SERVING
+                    self.assertEqual(found, dict.fromkeys(("", SERVICE), serves))
                 watched = stub.Watch(HealthCheckRequest()).__aiter__()
                 first = await anext(watched)
                 self.assertEqual(first.status, HealthCheckResponse.SERVING)
