@@ -50,7 +50,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "systemctl restart ", UNITS),
     Reason("docs/operations.rst", '{"event":"ready"', "a line that servers print"),
     Reason(
-        "docs/operations.rst", '{"proxyMode"', "RocketMQ's file: test_proxy uses it"
+        "docs/operations.rst", '{"proxyMode"', "RocketMQ's: test_java_proxy uses it"
     ),
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
     Reason("docs/command-line.rst", "rocketbroker: since ", "what a command says"),
