@@ -7,6 +7,7 @@ our own client. C{docs/facts/proxy.md} says what RocketMQ's Proxy does.
 From a call to its answer:
 
   - L{front}: the port: TLS and plain text.
+  - L{splice}: a connection of a client, joined with one of the server.
   - L{messages_pb2}: the messages, made of C{messages.proto} by
     C{scripts/proto.py}.
   - L{service}: the methods of gRPC, and who calls.
