@@ -54,6 +54,16 @@ PAUSE_SECONDS: Final = 1.0
 #: The log has one line in this time about connections closed for one reason.
 LOG_SECONDS: Final = 60.0
 
+#: A connection at rest is asked after so long whether its peer is still there: before
+#: routers with NAT forget it, most of which do after 4 minutes or more. A peer that is
+#: gone says nothing, and its stream would stay for ever.
+KEEPALIVE_IDLE_SECONDS: Final = 60
+
+#: It is asked again in these steps, and closed when it did not answer so often: a peer
+#: that is gone is noticed within two minutes, and four packets may be lost.
+KEEPALIVE_STEP_SECONDS: Final = 12
+KEEPALIVE_PROBES: Final = 5
+
 #: When the server behind has stopped, its last bytes have so long to reach clients.
 DRAIN_SECONDS: Final = 5.0
 
@@ -122,6 +132,18 @@ def listening_socket(host: str, port: int) -> socket.socket:
         ) from error
     sock.setblocking(False)
     return sock
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Let the kernel find out when the peer of a connection is gone."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):  # not on macOS, which asks after two hours
+        for option, value in (
+            (socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_SECONDS),
+            (socket.TCP_KEEPINTVL, KEEPALIVE_STEP_SECONDS),
+            (socket.TCP_KEEPCNT, KEEPALIVE_PROBES),
+        ):
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 @final
@@ -312,6 +334,7 @@ class Front:
             await self._loop.sock_connect(server, ("127.0.0.1", self._server_port))
             for sock in (client, server):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            keep_alive(client)
             port: int = server.getsockname()[1]
         except BaseException as error:
             if server is not None:

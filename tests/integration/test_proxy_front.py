@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import grpc
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from rocketbroker.app.certificates import own_context
-from rocketbroker.proxy.front import Front, Limits, listening_socket
+from rocketbroker.proxy.front import (
+    KEEPALIVE_IDLE_SECONDS,
+    Front,
+    Limits,
+    listening_socket,
+)
 from rocketbroker.proxy.messages_pb2 import (
     Code,
     QueryRouteRequest,
@@ -24,6 +31,9 @@ from rocketbroker.proxy.settings import ProxySettings
 
 #: More than all buffers of sockets hold.
 MANY = 16 << 20
+
+#: The connections of this machine; the front's socket is one of IPv6.
+TCP = "/proc/net/tcp6"
 
 #: How long a connection may take that is to be closed soon.
 SECONDS = 20.0
@@ -208,6 +218,26 @@ class FrontTests(SynchronousTestCase):
         scene = self.play(scenario, limits=Limits(opening=2))
         self.assertEqual(sum(scene.front.closed.values()), 1)
 
+    def test_kernelAsksWhetherAClientIsThere(self) -> None:
+        """Its timer runs, in both forms, while a connection is at rest."""
+
+        async def scenario(scene: Scene) -> None:
+            for context in (None, trusting("h2")):
+                reader, writer = await scene.connect(context)
+                writer.write(b"P")
+                await reader.readexactly(1)
+                port = writer.get_extra_info("sockname")[1]
+                async with asyncio.timeout(SECONDS):
+                    # Until the last byte is acknowledged, another timer is shown.
+                    while not (left := keepalive_seconds(scene.front.port, port)):
+                        await asyncio.sleep(0.02)
+                self.assertLessEqual(left, KEEPALIVE_IDLE_SECONDS)
+                writer.close()
+
+        if not Path(TCP).exists():
+            raise SkipTest(f"needs {TCP}, as Linux has it")
+        self.play(scenario)
+
     def test_clientThatBreaksOffEndsItsConnection(self) -> None:
         """The server behind learns of it, and nothing stays."""
 
@@ -259,6 +289,19 @@ class ProxyTests(SynchronousTestCase):
         context = own_context(["h2"])
         found = asyncio.run(called())
         self.assertEqual(found, [Code.CLIENT_ID_REQUIRED] * 2)
+
+
+def keepalive_seconds(port: int, peer_port: int) -> float:
+    """In how many seconds the kernel asks the peer of a connection; 0: it does not.
+
+    @param port: ours.
+    """
+    for line in Path(TCP).read_text().splitlines()[1:]:
+        _, own, peer, _, _, timer, *_ = line.split()
+        if (own[-4:], peer[-4:]) == (f"{port:04X}", f"{peer_port:04X}"):
+            kind, _, ticks = timer.partition(":")
+            return int(ticks, 16) / os.sysconf("SC_CLK_TCK") if kind == "02" else 0.0
+    raise AssertionError(f"no connection of {port} and {peer_port}")
 
 
 async def at_end(reader: asyncio.StreamReader) -> bool:

@@ -9,6 +9,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.proxy.front import (
     HANDSHAKE_RECORD,
+    KEEPALIVE_IDLE_SECONDS,
+    KEEPALIVE_PROBES,
+    KEEPALIVE_STEP_SECONDS,
+    keep_alive,
     listening_socket,
     peer_text,
     refusal_of,
@@ -47,6 +51,29 @@ class DecisionTests(SynchronousTestCase):
         self.assertEqual(peer_text(("1.2.3.4", 5)), "1.2.3.4:5")
         self.assertEqual(peer_text(("::ffff:1.2.3.4", 5, 0, 0)), "1.2.3.4:5")
         self.assertEqual(peer_text(("::1", 5, 0, 0)), "[::1]:5")
+
+
+class KeepAliveTests(SynchronousTestCase):
+    """L{keep_alive}."""
+
+    def test_peerThatIsGoneIsNoticedInTwoMinutes(self) -> None:
+        """The kernel's own times would be two hours and more."""
+        with socket.socket() as sock:
+            keep_alive(sock)
+            self.assertEqual(sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1)
+            found = [
+                sock.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (
+                    socket.TCP_KEEPIDLE,
+                    socket.TCP_KEEPINTVL,
+                    socket.TCP_KEEPCNT,
+                )
+            ]
+        idle, step, probes = found
+        self.assertEqual(
+            found, [KEEPALIVE_IDLE_SECONDS, KEEPALIVE_STEP_SECONDS, KEEPALIVE_PROBES]
+        )
+        self.assertLessEqual(idle + step * probes, 120)
 
 
 class ListeningTests(SynchronousTestCase):
