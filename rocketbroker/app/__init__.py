@@ -13,7 +13,8 @@ This package and L{rocketbroker.cli.server} alone import the reactor.
   - L{faulthandler_log}: tracebacks of a process that is killed, in its log.
   - L{address_lookup}: name servers in DNS and on address servers.
   - L{systemd}: what systemd is told.
-  - L{certificates}: what servers speak TLS with.
+  - L{certificates}: what servers speak TLS with; L{proxy_certificate}: of them the
+    proxy's.
   - L{garbage}: when Python collects garbage.
   - L{descriptors}: how many connections the process may have.
   - L{reactor}: a reactor whose time only goes forward, and its threads.

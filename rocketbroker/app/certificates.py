@@ -1,8 +1,13 @@
 # -*- test-case-name: tests.app.test_certificates -*-
-"""The certificate of a server: read from files that may change, or made at its start.
+"""The certificate of a server: read from files that may change, or made by a child.
 
 A certificate that nobody has signed is enough for clients that check none, as those of
 RocketMQ for Java and Go (docs/facts/proxy.md 3.2). It needs the extra C{tls}.
+
+What makes one, cryptography, takes 10 MB that a process does not give back. So a child
+makes it, which is this module as a program, and ends::
+
+    python -m rocketbroker.app.certificates DIRECTORY
 """
 
 from __future__ import annotations
@@ -12,8 +17,10 @@ import ipaddress
 import os
 import socket
 import ssl
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from twisted.logger import Logger
@@ -28,6 +35,13 @@ VALID_DAYS: Final = 3650
 
 #: By so much the clock of a client may be behind ours.
 CLOCK_DAYS: Final = 1
+
+#: A child that makes a certificate takes half a second, and more on a busy machine; one
+#: that takes so long hangs.
+CHILD_SECONDS: Final = 15.0
+
+#: The files in the directory of a certificate of our own.
+_FILES: Final = ("certificate", "key")
 
 #: Names of this machine to itself.
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
@@ -125,20 +139,55 @@ def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
     return certificate.public_bytes(pem), secret
 
 
-def own_context(protocols: Sequence[str]) -> ssl.SSLContext:
-    """A context with a certificate that is made now, for the names of this machine.
+def write_own(folder: str) -> None:
+    """Write a certificate for the names of this machine, made now, and its key.
 
+    @param folder: the directory; nobody else reads it.
     @raise NoCryptographyError: cryptography is not installed.
     """
     host = socket.gethostname()
     names = (host, *_OWN_NAMES) if host.isascii() and host else _OWN_NAMES
+    for name, content in zip(_FILES, self_signed(names), strict=True):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(content)
+
+
+def write_own_by_child(folder: str) -> None:
+    """Let a process of its own do what L{write_own} does; it is waited for.
+
+    @raise ConfigurationError: it fails; one sentence.
+    """
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", __name__, folder],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=CHILD_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigurationError(f"It cannot be made: {error}.") from error
+    if ended.returncode:
+        words = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ConfigurationError(
+            f"The child that makes it ended with {ended.returncode}: {words}"
+        )
+
+
+def own_context(
+    protocols: Sequence[str], write: Callable[[str], None]
+) -> ssl.SSLContext:
+    """A context with a certificate that is made now, for the names of this machine.
+
+    @param write: L{write_own} or L{write_own_by_child}.
+    @raise ConfigurationError: it cannot be made; one sentence.
+    """
     with tempfile.TemporaryDirectory(prefix="rocketbroker-") as folder:
-        paths = os.path.join(folder, "certificate"), os.path.join(folder, "key")
         # ssl reads from files only; this directory is ours alone.
-        for path, content in zip(paths, self_signed(names), strict=True):
-            with open(path, "wb") as file:
-                file.write(content)
-        return context_of(*paths, protocols)
+        write(folder)
+        certificate, key = (os.path.join(folder, name) for name in _FILES)
+        return context_of(certificate, key, protocols)
 
 
 @final
@@ -187,3 +236,7 @@ class CertificateFiles:
             else:
                 found.append((state.st_ino, state.st_size, state.st_mtime_ns))
         return found
+
+
+if __name__ == "__main__":
+    write_own(sys.argv[1])

@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import socket
-import ssl
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, final
@@ -24,29 +23,18 @@ from twisted.internet.main import installReactor
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from rocketbroker.app.certificates import (
-    WATCH_SECONDS,
-    CertificateFiles,
-    NoCryptographyError,
-    own_context,
-)
+from rocketbroker.app.certificates import WATCH_SECONDS
 from rocketbroker.app.logs import LoggedService, LoggingLines
 from rocketbroker.app.metricsport import MetricsPort, proxy_site
 from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
 from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.proxy_certificate import ProxyCertificate
 from rocketbroker.app.startflags import METRICS_PORT, NO_FLAGS, StartFlags
 from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.proxy.front import ALPN, Front, listening_socket
-from rocketbroker.proxy.settings import (
-    DISABLED,
-    ENFORCING,
-    MODE,
-    ProxySettings,
-    settings_from,
-    settings_with,
-)
+from rocketbroker.proxy.front import Front, listening_socket
+from rocketbroker.proxy.settings import ProxySettings, settings_from, settings_with
 from rocketbroker.remoting.periodic import PeriodicCall
 
 T = TypeVar("T")
@@ -122,58 +110,6 @@ def settings_of(
     if given is None:
         given = environment.get("NAMESRV_ADDR")
     return settings, name_servers(given, environment), unused
-
-
-@final
-class ProxyCertificate:
-    """What a proxy speaks TLS with, as its settings say.
-
-    @ivar files: what is looked at from time to time; C{None}: there are none.
-    @ivar warning: what the operator should know, C{None}: nothing.
-    """
-
-    def __init__(
-        self,
-        settings: ProxySettings,
-        own: Callable[[list[str]], ssl.SSLContext] = own_context,
-    ) -> None:
-        """
-        @param own: makes a certificate.
-        @raise ConfigurationError: it cannot be had as it is asked for.
-        """
-        self.files: CertificateFiles | None = None
-        self.warning: str | None = None
-        self._own: ssl.SSLContext | None = None
-        paths = settings.tls_cert_path, settings.tls_key_path
-        if settings.tls_server_mode == DISABLED:
-            return
-        if not settings.tls_test_mode_enable:
-            if not all(paths):
-                raise ConfigurationError(
-                    "tlsTestModeEnable=false needs both tlsCertPath and tlsKeyPath."
-                )
-            self.files = CertificateFiles(
-                resolved(paths[0]), resolved(paths[1]), [ALPN]
-            )
-            return
-        if any(paths):
-            self.warning = (
-                "tlsCertPath and tlsKeyPath have no effect: tlsTestModeEnable is true, "
-                "so the certificate is one of our own."
-            )
-        try:
-            self._own = own([ALPN])
-        except NoCryptographyError as error:
-            if settings.tls_server_mode == ENFORCING:
-                raise
-            self.warning = (
-                f"Only plain text is served, no TLS: {error} {MODE}={DISABLED} says "
-                "that this is wanted."
-            )
-
-    def context(self) -> ssl.SSLContext | None:
-        """What the next handshake has; C{None}: there is no certificate."""
-        return self._own if self.files is None else self.files.context
 
 
 @final

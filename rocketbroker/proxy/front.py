@@ -23,7 +23,7 @@ import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, final
 
 import attrs
@@ -76,7 +76,8 @@ class Limits:
         the oldest is closed. As many as clients may come back at once in a restart;
         each holds some ten kilobytes.
     @ivar first_byte_seconds: a client speaks first, in TLS and in HTTP/2, at once.
-    @ivar handshake_seconds: a handshake takes two round trips.
+    @ivar handshake_seconds: a handshake takes two round trips; before it, so long for
+        the certificate, which is made for the first one.
     @ivar closing_seconds: for so long one side may go on when the other has ended; as
         long as a proxy that stops waits for its calls.
     """
@@ -160,12 +161,13 @@ class Front:
         self,
         listening: socket.socket,
         mode: str,
-        context: Callable[[], ssl.SSLContext | None],
+        context: Callable[[], Awaitable[ssl.SSLContext | None]],
         limits: Limits = Limits(),
     ) -> None:
         """
         @param listening: of L{listening_socket}.
         @param context: what the next handshake has; C{None}: there is no certificate.
+            Asked for each client that speaks TLS, and may take its time to be made.
         """
         self.port: int = listening.getsockname()[1]
         self.closed: Counter[str] = Counter()
@@ -267,7 +269,9 @@ class Front:
                 return
             if not first:
                 return
-            context = self._context()
+            context = None
+            if first[0] == HANDSHAKE_RECORD and self._mode != DISABLED:
+                context = await self._context_in_time()
             refusal = refusal_of(self._mode, first[0], context is not None)
             if refusal is not None:
                 self._refuse(peer, refusal)
@@ -288,6 +292,13 @@ class Front:
                 return client.recv(1, socket.MSG_PEEK)
             except LATER:
                 await self._ready(client, is_reading=True)
+
+    async def _context_in_time(self) -> ssl.SSLContext | None:
+        """What a handshake has; C{None}: there is no certificate, or not yet."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.handshake_seconds):
+                return await self._context()
+        return None
 
     async def _secured(
         self, client: socket.socket, peer: str, context: ssl.SSLContext

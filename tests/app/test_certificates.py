@@ -10,13 +10,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.certificates import (
     CertificateFiles,
-    NoCryptographyError,
     own_context,
     self_signed,
+    write_own,
 )
-from rocketbroker.app.proxy import ProxyCertificate
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.proxy.settings import ProxySettings
 from tests.missing import needs
 
 
@@ -97,51 +95,8 @@ class OwnCertificateTests(SynchronousTestCase):
 
     def test_itIsForThisMachine(self) -> None:
         """So a client of this machine that is given it as a root may check it."""
-        shown = certificate_seen(own_context(["h2"]))
+        shown = certificate_seen(own_context(["h2"], write_own))
         root = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         root.load_verify_locations(cadata=shown)
         self.assertIn(b"localhost", shown)
         self.assertIn(b"\x7f\x00\x00\x01", shown)
-
-
-class ProxyCertificateTests(SynchronousTestCase):
-    """What the settings of a proxy ask for."""
-
-    def none(self, protocols: list[str]) -> ssl.SSLContext:
-        """Cryptography is not installed."""
-        raise NoCryptographyError
-
-    def test_withoutCryptographyThereIsPlainTextOnly(self) -> None:
-        """With one warning, which says what to do."""
-        found = ProxyCertificate(ProxySettings(), self.none)
-        self.assertIsNone(found.context())
-        assert found.warning is not None
-        self.assertIn("pip install 'rocketbroker[tls]'", found.warning)
-
-    def test_withoutCryptographyEnforcingServesNobody(self) -> None:
-        """So the start is refused."""
-        settings = ProxySettings(tls_server_mode="enforcing")
-        self.assertRaises(ConfigurationError, ProxyCertificate, settings, self.none)
-
-    def test_disabledNeedsNone(self) -> None:
-        """Nothing is made or read."""
-        settings = ProxySettings(
-            tls_server_mode="disabled", tls_test_mode_enable=False, tls_cert_path="/no"
-        )
-        found = ProxyCertificate(settings, self.none)
-        self.assertEqual((found.context(), found.warning), (None, None))
-
-    def test_filesNeedBothNames(self) -> None:
-        """And none of our own is made in their place."""
-        settings = ProxySettings(tls_test_mode_enable=False, tls_cert_path="a")
-        problem = self.assertRaises(ConfigurationError, ProxyCertificate, settings)
-        self.assertIn("both tlsCertPath and tlsKeyPath", str(problem))
-
-    def test_filesInTestModeAreNotRead(self) -> None:
-        """As in RocketMQ's Proxy; here that is said."""
-        settings = ProxySettings(tls_cert_path="a", tls_key_path="b")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        found = ProxyCertificate(settings, lambda _: context)
-        self.assertIs(found.context(), context)
-        assert found.warning is not None
-        self.assertIn("tlsTestModeEnable is true", found.warning)

@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from rocketbroker.app.certificates import own_context
+from rocketbroker.app.certificates import own_context, write_own
 from rocketbroker.proxy.front import (
     KEEPALIVE_IDLE_SECONDS,
     Front,
@@ -52,13 +52,23 @@ class Scene:
     """A front with its server; connections by which the server was reached.
 
     @ivar seen: what the front calls them.
+    @ivar asked: how often the front has asked for the certificate.
+    @ivar has_certificate: cleared, while that is made.
     """
 
     def __init__(self, mode: str, limits: Limits) -> None:
-        self._context: ssl.SSLContext | None = own_context(["h2"])
+        self._context: ssl.SSLContext | None = own_context(["h2"], write_own)
         sock = listening_socket("", 0)
-        self.front = Front(sock, mode, lambda: self._context, limits)
+        self.front = Front(sock, mode, self._made, limits)
         self.seen: list[str] = []
+        self.asked = 0
+        self.has_certificate = asyncio.Event()
+        self.has_certificate.set()
+
+    async def _made(self) -> ssl.SSLContext | None:
+        self.asked += 1
+        await self.has_certificate.wait()
+        return self._context
 
     async def start(self) -> None:
         """Both listen."""
@@ -201,6 +211,48 @@ class FrontTests(SynchronousTestCase):
             {"it has said nothing": 1, "its handshake takes too long": 1},
         )
 
+    def test_certificateIsAskedForByTLSOnly(self) -> None:
+        """While it is made, clients with TLS wait, and those without are served."""
+
+        async def scenario(scene: Scene) -> None:
+            scene.has_certificate.clear()
+            waiting = [
+                asyncio.create_task(scene.connect(trusting("h2"))) for _ in range(3)
+            ]
+            while scene.asked < len(waiting):
+                await asyncio.sleep(0.01)
+            writers = [await self.echoed(*await scene.connect())]
+            self.assertFalse(any(task.done() for task in waiting))
+            scene.has_certificate.set()
+            for task in waiting:
+                writers.append(await self.echoed(*await task))
+            self.assertEqual(scene.asked, len(waiting))
+            for writer in writers:
+                writer.close()
+
+        self.play(scenario)
+
+    def test_certificateThatTakesTooLongIsNone(self) -> None:
+        """The client is closed."""
+
+        async def scenario(scene: Scene) -> None:
+            scene.has_certificate.clear()
+            with self.assertRaises(OSError):
+                await scene.connect(trusting("h2"))
+
+        scene = self.play(scenario, limits=Limits(handshake_seconds=0.1))
+        self.assertEqual(
+            scene.front.closed, {"it speaks TLS, and there is no certificate": 1}
+        )
+
+    async def echoed(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> asyncio.StreamWriter:
+        """A client that is served."""
+        writer.write(b"P")
+        self.assertEqual(await reader.readexactly(1), b"P")
+        return writer
+
     def test_oldestThatDoesNotBeginMakesRoom(self) -> None:
         """With one more than are allowed."""
 
@@ -262,7 +314,7 @@ class ProxyTests(SynchronousTestCase):
         """A client that checks certificates, with ours as its root, and plain text."""
 
         async def called() -> list[int]:
-            front = Front(listening_socket("", 0), "permissive", lambda: context)
+            front = Front(listening_socket("", 0), "permissive", made)
             proxy = Proxy(("127.0.0.1:1",), ProxySettings(), front)
             await proxy.start()
             place = f"localhost:{front.port}"
@@ -286,7 +338,11 @@ class ProxyTests(SynchronousTestCase):
             await proxy.stop()
             return found
 
-        context = own_context(["h2"])
+        context = own_context(["h2"], write_own)
+
+        async def made() -> ssl.SSLContext:
+            return context
+
         found = asyncio.run(called())
         self.assertEqual(found, [Code.CLIENT_ID_REQUIRED] * 2)
 

@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -173,6 +175,32 @@ class HealthTests(SynchronousTestCase):
         self.assertEqual(found["rocketbroker_proxy_streams"], 1)
         self.assertEqual(found["rocketbroker_proxy_clients"], 1)
         self.assertEqual(found['rocketmq_proxy_up{proxy_mode="cluster"'], 1)
+
+
+class CertificateTests(SynchronousTestCase):
+    """The certificate that a proxy makes for itself."""
+
+    timeout = 120
+
+    def test_certificateIsMadeByAChildForTheFirstClient(self) -> None:
+        """All have the same, and the proxy never loads what makes one."""
+        proxy = ProxyProcess(self)
+        place = "127.0.0.1", int(proxy.address.rpartition(":")[2])
+
+        async def play() -> set[str]:
+            asked = [
+                asyncio.to_thread(ssl.get_server_certificate, place, timeout=SECONDS)
+                for _ in range(4)
+            ]
+            return set(await asyncio.gather(*asked))
+
+        (shown,) = asyncio.run(play())
+        self.assertTrue(shown.startswith("-----BEGIN CERTIFICATE-----"), shown)
+        maps = Path(f"/proc/{proxy.process.pid}/maps")
+        if maps.exists():  # Linux
+            loaded = maps.read_text()
+            self.assertIn("_ssl", loaded)
+            self.assertNotIn("cryptography", loaded)
 
 
 class RestartTests(SynchronousTestCase):
