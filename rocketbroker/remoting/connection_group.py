@@ -19,6 +19,7 @@ from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOp
 from rocketbroker.remoting.counts import Counts
 from rocketbroker.remoting.response_table import ResponseTable
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.tls_port import TlsPort
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.wire.frames import MAX_BYTES
 
@@ -154,6 +155,7 @@ class ConnectionGroup:
     @ivar connections: all that are open, and the closed ones that still send.
     @ivar relay: takes frames to another process, which answers them; C{None}: the
         responders of this one do.
+    @ivar tls: what clients speak TLS with; C{None}: they may not.
     @ivar max_connections: how many there may be, with those of other ports; 0: nobody
         counts.
     """
@@ -173,6 +175,7 @@ class ConnectionGroup:
         self.responses = ResponseTable(clock, limits.requests)
         self.connections: set[Member] = set()
         self.relay: Relay | None = None
+        self.tls: TlsPort | None = None
         self.max_connections = 0
         self._timer: IDelayedCall | None = None
         self._foreigners: set[tuple[bytes, str]] = set()

@@ -88,6 +88,7 @@ from rocketbroker.remoting.hubconnection import (
 from rocketbroker.remoting.interfaces import HubReactor, ITurns
 from rocketbroker.remoting.request_expiry import SWEEP_SECONDS, refuse_overdue
 from rocketbroker.remoting.sockets import ProcessLink, RelayedSocket, Sockets
+from rocketbroker.remoting.tls_socket import EnforcingSocket
 from rocketbroker.remoting.turns import ANSWERS, TURN_END, Turns
 
 #: Connections served in one turn, at most; other readers of the reactor wait for them.
@@ -182,7 +183,11 @@ class Hub:
         """
         sock.setblocking(False)
         self.sockets.register(sock.fileno())
-        return self._join(sock, group, host, port)
+        if group.tls is None or not group.tls.is_enforcing:
+            return self._join(sock, group, host, port)
+        enforcing = EnforcingSocket(sock)
+        enforcing.owner = connection = self._join(enforcing, group, host, port)
+        return connection
 
     def relay(
         self, sock: RelayedSocket, group: ConnectionGroup, host: str, port: int

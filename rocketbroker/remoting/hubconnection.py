@@ -6,10 +6,10 @@ L{rocketbroker.remoting.hub} has the reasons and the invariants.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
+from socket import socket
 from struct import Struct
-from typing import Final, Protocol, cast, final
+from typing import Any, Final, Protocol, cast, final
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.remoting.buffers import (
@@ -21,8 +21,9 @@ from rocketbroker.remoting.buffers import (
 from rocketbroker.remoting.command_channel import CommandChannel
 from rocketbroker.remoting.connection_group import ConnectionGroup
 from rocketbroker.remoting.table import NOT_SERVED
+from rocketbroker.remoting.tls_socket import EnforcingSocket, TlsSocket
 from rocketbroker.wire.frames import MAX_HEADER_BYTES, MAX_READ_BYTES, long_header
-from rocketbroker.wire.other_protocols import wrong_length
+from rocketbroker.wire.other_protocols import HANDSHAKE, wrong_length
 
 #: Frames longer than this, on average, are sent one by one: copying them together would
 #: cost more than a system call each.
@@ -72,6 +73,10 @@ class ByteSocket(Protocol):
 
         @raise BlockingIOError: none now.
         """
+
+    def getsockname(self) -> Any:
+        """The address of this side; of a relayed one nothing: another process has
+        it."""
 
     def close(self) -> None:
         """Close it."""
@@ -178,10 +183,7 @@ class HubConnection(CommandChannel):
 
     def local_host(self) -> str:
         """See L{IConnection.local_host}."""
-        sock = self.socket
-        if self.closed or not isinstance(sock, socket.socket):
-            return ""
-        name = sock.getsockname()
+        name = None if self.closed else self.socket.getsockname()
         return str(name[0]) if isinstance(name, tuple) else ""
 
     def send(self, frames: bytes, count: int = 1) -> None:
@@ -349,6 +351,36 @@ class HubConnection(CommandChannel):
             if not held:
                 self._go_on()
             self._arm()
+
+    # TLS; L{rocketbroker.remoting.tls_socket}.
+
+    def start_tls(self, first: bytes) -> None:
+        """The peer speaks TLS from here on.
+
+        @param first: what it has sent of it.
+        """
+        port, sock = self.group.tls, self.socket
+        assert port is not None
+        self.is_new = False
+        self.group.counts.bytes_in -= len(first)  # it counts what TLS carries
+        system = sock.system if isinstance(sock, EnforcingSocket) else sock
+        self.socket = TlsSocket(self, cast(socket, system), first)
+        port.begin(self, self.socket)
+        self.watch_close(lambda _: port.left(self))
+
+    def failed_tls(self, error: RemoteProtocolError) -> None:
+        """See L{TlsOwner.failed_tls}."""
+        self.break_off(error)
+
+    def opened_tls(self) -> None:
+        """See L{TlsOwner.opened_tls}."""
+        port = self.group.tls
+        if port is not None:
+            port.opened_by(self)
+
+    def go_on_tls(self) -> None:
+        """There is a context: read again."""
+        self.hub.resume(self)
 
     def _next(self) -> bytes | memoryview:
         """The next bytes to send: one large frame, or all small ones joined."""
@@ -582,8 +614,8 @@ def keep(connection: HubConnection, rest: bytes) -> bool:
     """Keep part of a frame, or the frames with which a congested connection waits.
 
     Here, off the fast path, lengths that cannot be are found; the header of a proxy has
-    one. Frames with longer headers than are read here all come by, because no reading
-    brings a whole one.
+    one, and so has a ClientHello of TLS. Frames with longer headers than are read here
+    all come by, because no reading brings a whole one.
 
     @return: whether a whole frame is kept.
     """
@@ -593,7 +625,7 @@ def keep(connection: HubConnection, rest: bytes) -> bool:
         length = int.from_bytes(rest[:4], "big")
         most = connection.group.limits.frame_bytes
         if length < 4 or length + 4 > most:
-            return _keep_proxied(connection, rest, wrong_length(length, most))
+            return _keep_foreign(connection, rest, wrong_length(length, most))
     if size >= 8:
         connection.wanted = length + 4
         header = _WORDS.unpack_from(rest)[1] & MAX_HEADER_BYTES
@@ -604,14 +636,17 @@ def keep(connection: HubConnection, rest: bytes) -> bool:
     return size >= connection.wanted
 
 
-def _keep_proxied(
+def _keep_foreign(
     connection: HubConnection, rest: bytes, error: RemoteProtocolError
 ) -> bool:
-    """Keep what is behind the header of a proxy; bytes that are none break off.
+    """Keep what is behind the header of a proxy, or begin with TLS, before the first
+    frame; other bytes break off.
 
     @return: whether a whole frame is kept.
     """
     behind: bytes | None = rest
+    if connection.last_code == NOT_SERVED and _begins_tls(connection, rest):
+        return False
     if connection.is_new and connection.last_code == NOT_SERVED:
         try:
             behind = connection.after_proxy(rest)
@@ -627,7 +662,20 @@ def _keep_proxied(
     relay = connection.group.relay
     if relay is not None:
         relay.proxy_header(connection, rest[: len(rest) - len(behind)])
+    if isinstance(connection.socket, EnforcingSocket):
+        connection.start_tls(behind)
+        return False
     return bool(behind) and keep(connection, behind)
+
+
+def _begins_tls(connection: HubConnection, rest: bytes) -> bool:
+    """Whether the peer may and does speak TLS from C{rest} on; it is begun then."""
+    if connection.group.tls is None or not rest.startswith(HANDSHAKE):
+        return False
+    if isinstance(connection.socket, TlsSocket):
+        return False
+    connection.start_tls(rest)
+    return True
 
 
 def _break_off(

@@ -33,7 +33,7 @@ _PREFACES: Final = {
 }
 
 #: Type and major version of a TLS record with a handshake: a ClientHello.
-_HANDSHAKE: Final = b"\x16\x03"
+HANDSHAKE: Final = b"\x16\x03"
 
 
 class ForeignProtocol(RemoteProtocolError):
@@ -47,7 +47,7 @@ def wrong_length(length: int, max_length: int) -> RemoteProtocolError:
     @param max_length: the longest allowed frame, its first word included.
     """
     first = (length & 0xFFFFFFFF).to_bytes(4, "big")
-    found = _TLS if first.startswith(_HANDSHAKE) else _PREFACES.get(first)
+    found = _TLS if first.startswith(HANDSHAKE) else _PREFACES.get(first)
     if found is not None:
         client, advice = found
         return ForeignProtocol(

@@ -223,6 +223,9 @@ class RelayedSocket:
         """The same of parts."""
         return self.send(b"".join(parts))
 
+    def getsockname(self) -> None:
+        """The worker has the address."""
+
     def rearm(self, events: int) -> None:
         """Only C{events} are wanted from now on."""
         self._armed = events

@@ -8,7 +8,7 @@ from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.contracts.connections import ConnectionContract
 from rocketbroker.testing.contracts.wire import Wire
-from tests.remoting.wires import HubWire, NetworkWire
+from tests.remoting.wires import HubWire, NetworkWire, TlsWire
 
 
 class HubConnectionTests(ConnectionContract, SynchronousTestCase):
@@ -17,6 +17,14 @@ class HubConnectionTests(ConnectionContract, SynchronousTestCase):
     def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
         """Over a socket pair."""
         return HubWire(table, limits)
+
+
+class TlsConnectionTests(ConnectionContract, SynchronousTestCase):
+    """A connection of the hub that speaks TLS."""
+
+    def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
+        """Over a socket pair."""
+        return TlsWire(table, limits)
 
 
 class StreamConnectionTests(ConnectionContract, SynchronousTestCase):

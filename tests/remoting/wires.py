@@ -16,9 +16,12 @@ from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLi
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.tls_port import TlsPort
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.testing.contracts.wire import Wire
 from rocketbroker.testing.network import MemoryNetwork
+from rocketbroker.wire.tls_layer import TlsLayer
+from tests.remoting.certificates import MadeContexts, client_context, server_context
 
 
 class HubWire(Wire):
@@ -41,6 +44,12 @@ class HubWire(Wire):
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         peer.setblocking(False)
         return peer, self.hub.adopt(ours, self.group, "127.0.0.1", 5678)
+
+    def reconnect(self) -> None:
+        """Another connection in the place of the first."""
+        self.peer.close()
+        self.peer, self.connection = self.another()
+        self._ended = False
 
     def step(self) -> None:
         """Turns, and what is due, until nothing happens."""
@@ -116,6 +125,49 @@ class HubWire(Wire):
         """Close both ends and the epoll."""
         self.hub.shut()
         self.peer.close()
+
+
+class TlsWire(HubWire):
+    """The same by TLS, beginning with the handshake."""
+
+    def __init__(self, table: ResponderTable, limits: ConnectionLimits) -> None:
+        self.layer: TlsLayer | None = None
+        super().__init__(table, limits)
+        self.group.tls = TlsPort(
+            cast(Any, self.reactor), MadeContexts(server_context()), False
+        )
+        self.layer = TlsLayer(client_context(), is_server=False)
+        self._plain = bytearray()
+        self._converse()
+        assert self.layer.is_open
+
+    def _converse(self, data: bytes = b"") -> None:
+        """Read and write until neither has anything to say."""
+        layer = self.layer
+        assert layer is not None
+        while True:
+            self._plain += layer.receive(data)
+            outgoing = layer.outgoing()
+            if outgoing:
+                super().feed(outgoing)
+            data = super().taken()
+            if not data and not outgoing:
+                return
+
+    def feed(self, data: bytes) -> None:
+        """Through TLS."""
+        assert self.layer is not None
+        view = memoryview(data)
+        while view:
+            view = view[self.layer.send(view) :]
+        super().feed(self.layer.outgoing())
+
+    def taken(self) -> bytes:
+        """What came through TLS."""
+        self._converse(super().taken())
+        data = bytes(self._plain)
+        self._plain.clear()
+        return data
 
 
 class _Peer(Protocol):
