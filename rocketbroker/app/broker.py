@@ -37,6 +37,7 @@ from rocketbroker.app.startflags import (
     StartFlags,
     ready_json,
 )
+from rocketbroker.app.tls import ServerTls
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import VIP_DISTANCE, Broker
 from rocketbroker.broker.context import BrokerContext
@@ -220,7 +221,10 @@ def workers_of(
     lock_watch = None if sharing is None else LockWatch(reactor, sharing)
     server = settings.server
     each = WorkerSettings.share(
-        ConnectionLimits.of_server(server), server.rocketbroker_max_buffered_bytes, size
+        ConnectionLimits.of_server(server),
+        server.rocketbroker_max_buffered_bytes,
+        settings.tls,
+        size,
     )
     spawn = spawner(reactor, server.listen_port)
     return Workers(reactor, hub, each, size, spawn, approvals, lock_watch)
@@ -340,7 +344,11 @@ class BrokerService(LoggedService):
         self._wall_ms = wall_ms if testing is None else testing.time.wall_ms
         options = settings.broker
         hub = hub_of(reactor, settings.server)
-        self.client = RemotingClient(reactor, settings.client)
+        uses_tls = settings.client.use_tls
+        self._tls = ServerTls(reactor, settings.tls, uses_tls, self._in_thread)
+        self.client = RemotingClient(
+            reactor, settings.client, tls=self._tls.client_context
+        )
         self._files = Disk() if testing is None else testing.files(Disk())
         self._store_host = host_bytes(options.broker_ip1, settings.advertised_port)
         self.store = store = self._make_store(self._files)
@@ -353,6 +361,7 @@ class BrokerService(LoggedService):
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
             for table in self._tables()
         )
+        self.main.group.tls = self.vip.group.tls = self._tls.port
         self.broker.running.watch(self._configure_ports)
         if self.approvals is not None:
             self.approvals.port_counts = self.main.group.counts
@@ -483,6 +492,7 @@ class BrokerService(LoggedService):
             store.recovered,
             [*store.report, *not_taken_over(self._files, root, home, has_timers)],
         )
+        self._tls.start()
         self._reactor.callWhenRunning(self._start)
 
     def ready_broker(self) -> ReadyBroker:
@@ -524,6 +534,7 @@ class BrokerService(LoggedService):
         return Deferred.fromCoroutine(self._stopped())
 
     async def _stopped(self) -> None:
+        self._tls.stop()
         await self.metrics.stop()
         if self.approvals is not None:
             self.approvals.stop()

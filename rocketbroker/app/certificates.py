@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Final, final
 
 from twisted.logger import Logger
@@ -50,12 +51,19 @@ _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 class NoCryptographyError(ConfigurationError):
     """No certificate can be made here."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: str) -> None:
+        """
+        @param settings: that name a certificate.
+        """
         super().__init__(
             "A certificate of its own needs cryptography: pip install "
-            "'rocketbroker[tls]', or name one with tlsTestModeEnable=false, "
-            "tlsCertPath and tlsKeyPath."
+            f"'rocketbroker[tls]', or name one with {settings}."
         )
+
+
+def has_cryptography() -> bool:
+    """Whether a certificate of our own can be made here."""
+    return find_spec("cryptography") is not None
 
 
 def empty_context(protocols: Sequence[str]) -> ssl.SSLContext:
@@ -71,13 +79,62 @@ def empty_context(protocols: Sequence[str]) -> ssl.SSLContext:
 
 
 def context_of(
-    certificate_path: str, key_path: str, protocols: Sequence[str]
+    certificate_path: str,
+    key_path: str,
+    protocols: Sequence[str],
+    password: str = "",
 ) -> ssl.SSLContext:
     """A context with the certificate of two PEM files.
 
+    @param password: of the key; empty: it has none.
     @raise ConfigurationError: one sentence.
     """
-    for path in (certificate_path, key_path):
+    context = empty_context(protocols)
+    show(context, certificate_path, key_path, password)
+    return context
+
+
+def show(
+    context: ssl.SSLContext, certificate_path: str, key_path: str, password: str
+) -> None:
+    """Let a context show the certificate of two PEM files.
+
+    @raise ConfigurationError: one sentence.
+    """
+    _check_readable(certificate_path, key_path)
+    try:
+        # Without a password OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(certificate_path, key_path, password)
+    except (OSError, ValueError) as error:
+        words = getattr(error, "reason", None) or error
+        how = "with that password" if password else "without a password"
+        raise ConfigurationError(
+            f"{certificate_path} and {key_path} are no certificate and its key in PEM, "
+            f"{how}: {words}."
+        ) from error
+
+
+def trust(context: ssl.SSLContext, path: str) -> None:
+    """Let a context trust certificates that those of a PEM file have signed.
+
+    @param path: empty: those that the system trusts.
+    @raise ConfigurationError: one sentence.
+    """
+    if not path:
+        context.load_default_certs()
+        return
+    _check_readable(path)
+    try:
+        context.load_verify_locations(path)
+    except (OSError, ValueError) as error:
+        words = getattr(error, "reason", None) or error
+        raise ConfigurationError(
+            f"{path} has no certificates in PEM: {words}."
+        ) from error
+
+
+def _check_readable(*paths: str) -> None:
+    for path in paths:
         try:
             with open(path, "rb"):
                 pass
@@ -85,17 +142,6 @@ def context_of(
             raise ConfigurationError(
                 f"{path} cannot be read: {error.strerror}."
             ) from error
-    context = empty_context(protocols)
-    try:
-        # Without a password OpenSSL would ask for one at the terminal.
-        context.load_cert_chain(certificate_path, key_path, password="")
-    except (OSError, ValueError) as error:
-        words = getattr(error, "reason", None) or error
-        raise ConfigurationError(
-            f"{certificate_path} and {key_path} are no certificate and its key in PEM, "
-            f"without a password: {words}."
-        ) from error
-    return context
 
 
 def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
@@ -109,7 +155,7 @@ def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError as error:
-        raise NoCryptographyError from error
+        raise NoCryptographyError("tls.server.certPath") from error
 
     def general(name: str) -> x509.GeneralName:
         try:
@@ -192,7 +238,7 @@ def own_context(
 
 @final
 class CertificateFiles:
-    """Two files with a certificate and its key, which may be renewed.
+    """Files with a certificate, its key, and whom to trust, which may be renewed.
 
     @ivar context: has what was in them when they were last in order.
     """
@@ -200,15 +246,17 @@ class CertificateFiles:
     _log = Logger()
 
     def __init__(
-        self, certificate_path: str, key_path: str, protocols: Sequence[str]
+        self, paths: Sequence[str], make: Callable[[], ssl.SSLContext]
     ) -> None:
         """
+        @param paths: of the files; the first names them in the log.
+        @param make: makes a context of them.
         @raise ConfigurationError: they are not in order.
         """
-        self._paths = certificate_path, key_path
-        self._protocols = protocols
+        self._paths = paths
+        self._make = make
         self._marks = self._marked()
-        self.context = context_of(*self._paths, protocols)
+        self.context = make()
 
     def look(self) -> None:
         """Take what is new, for handshakes from now on; what is bad changes nothing."""
@@ -217,7 +265,7 @@ class CertificateFiles:
             return
         self._marks = marks
         try:
-            self.context = context_of(*self._paths, self._protocols)
+            self.context = self._make()
         except ConfigurationError as error:
             self._log.error(
                 "The certificate stays as it was: {problem}", problem=str(error)

@@ -36,6 +36,7 @@ from rocketbroker.app.startflags import (
     reached,
     ready_json,
 )
+from rocketbroker.app.tls import ServerTls
 from rocketbroker.config import properties
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.config.paths import resolved
@@ -118,6 +119,9 @@ class NameServerService(LoggedService):
             self.nameserver.responders,
             hub_of(reactor, settings.server),
         )
+        uses_tls = settings.client.use_tls
+        self._tls = ServerTls(reactor, settings.tls, uses_tls, self._in_thread)
+        self.server.group.tls = self._tls.port
         running = self.nameserver.settings
         running.watch(lambda _: self.server.configure(running.current.server))
         watch_timers(reactor, self.server.turns)
@@ -165,7 +169,9 @@ class NameServerService(LoggedService):
         if self._oneways is None:
             from rocketbroker.remoting.client import RemotingClient
 
-            client = RemotingClient(self._reactor, self.settings.client)
+            client = RemotingClient(
+                self._reactor, self.settings.client, tls=self._tls.client_context
+            )
             self._oneways, self._stop_client = client.oneway, client.stop
         self._oneways(address, command)
 
@@ -174,6 +180,7 @@ class NameServerService(LoggedService):
         super().startService()  # type: ignore[no-untyped-call]
         settings = self.settings
         log_ignored(self._log, settings.unknown, settings.properties, settings.parts())
+        self._tls.start()
         self._reactor.callWhenRunning(self._start)
 
     def _start(self) -> None:
@@ -186,6 +193,7 @@ class NameServerService(LoggedService):
         self.ready.callback(None)
 
     async def _stopped(self) -> None:
+        self._tls.stop()
         await self.metrics.stop()
         await self.server.stop()
         if self._stop_client is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import final
 
 from twisted.logger import Logger
@@ -19,6 +18,8 @@ from twisted.logger import Logger
 from rocketbroker.app.certificates import (
     CertificateFiles,
     NoCryptographyError,
+    context_of,
+    has_cryptography,
     own_context,
     write_own_by_child,
 )
@@ -34,11 +35,6 @@ def made_by_child() -> ssl.SSLContext:
     @raise ConfigurationError: it cannot be made; one sentence.
     """
     return own_context([ALPN], write_own_by_child)
-
-
-def has_cryptography() -> bool:
-    """Whether a certificate of our own can be made here."""
-    return find_spec("cryptography") is not None
 
 
 @final
@@ -75,9 +71,8 @@ class ProxyCertificate:
                 raise ConfigurationError(
                     "tlsTestModeEnable=false needs both tlsCertPath and tlsKeyPath."
                 )
-            self.files = CertificateFiles(
-                resolved(paths[0]), resolved(paths[1]), [ALPN]
-            )
+            files = resolved(paths[0]), resolved(paths[1])
+            self.files = CertificateFiles(files, lambda: context_of(*files, [ALPN]))
             return
         if any(paths):
             self.warning = (
@@ -86,7 +81,9 @@ class ProxyCertificate:
             )
         self._makes_own = can_make()
         if not self._makes_own:
-            problem = NoCryptographyError()
+            problem = NoCryptographyError(
+                "tlsTestModeEnable=false, tlsCertPath and tlsKeyPath"
+            )
             if settings.tls_server_mode == ENFORCING:
                 raise problem
             self.warning = (

@@ -18,13 +18,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, cast, final
+from typing import Any, Final, TypeVar, cast, final
 
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.interfaces import IProcessTransport
 from twisted.internet.protocol import ProcessProtocol
+from twisted.internet.threads import deferToThreadPool
 from twisted.logger import (
     FileLogObserver,
     FilteringLogObserver,
@@ -38,11 +39,16 @@ from twisted.python.failure import Failure
 from rocketbroker.app.logs import json_line
 from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.app.reactor import server_reactor
+from rocketbroker.app.tls import ServerTls
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.open_files import OpenFiles, bound_of
 from rocketbroker.remoting.listener import descriptor_limit
+from rocketbroker.remoting.tls_port import TlsPort
 from rocketbroker.workers.worker import Worker
 from rocketbroker.workers.workers import Spawn, WorkerProcess
+
+T = TypeVar("T")
 
 #: The link's descriptor in the worker.
 LINK: Final = 3
@@ -197,7 +203,17 @@ def main(words: Sequence[str]) -> None:
     process = ServerProcess(reactor, None)
     link = socket.socket(fileno=LINK)
     open_files = OpenFiles(Disk(), bound_of(descriptor_limit()))
-    Worker(reactor, link, open_files, wall_ms, ProcessUsage(), reactor.stop)
+
+    def in_thread(function: Callable[[], T], /) -> Deferred[T]:
+        return deferToThreadPool(reactor, reactor.getThreadPool(), function)
+
+    def tls_of(options: TlsOptions) -> TlsPort | None:
+        tls = ServerTls(reactor, options, False, in_thread)
+        tls.start()
+        return tls.port
+
+    usage = ProcessUsage()
+    Worker(reactor, link, open_files, wall_ms, usage, reactor.stop, tls_of)
     process.opened(Deferred())
     reactor.run(installSignalHandlers=False)
 

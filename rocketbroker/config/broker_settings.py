@@ -19,6 +19,7 @@ from rocketbroker.config.keyed import PORT, KeyedOptions, unknown
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.running import check_change
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.config.unsupported import (
     BROKER,
     SERVER,
@@ -38,6 +39,7 @@ CLASSES: Final = (
     RemotingServerOptions,
     RemotingClientOptions,
     StoreOptions,
+    TlsOptions,
 )
 
 #: Keys that no request changes, whatever configBlackList says.
@@ -58,6 +60,7 @@ class BrokerSettings:
     @ivar server: its main port.
     @ivar client: its connections to name servers.
     @ivar store: where it keeps messages; C{ha_listen_port} is settled.
+    @ivar tls: what is encrypted.
     @ivar name_servers: their addresses, none if it works alone.
     @ivar address_server: the page that names them where no setting does.
     @ivar unknown: keys that nothing here knows; request 26 shows them.
@@ -69,6 +72,7 @@ class BrokerSettings:
     server: RemotingServerOptions
     client: RemotingClientOptions
     store: StoreOptions
+    tls: TlsOptions
     name_servers: tuple[str, ...]
     unknown: Mapping[str, str]
     address_server: str = ""
@@ -82,7 +86,7 @@ class BrokerSettings:
 
     def parts(self) -> tuple[KeyedOptions, ...]:
         """The options classes' objects."""
-        return (self.broker, self.server, self.client, self.store)
+        return (self.broker, self.server, self.client, self.store, self.tls)
 
     @property
     def has_name_servers(self) -> bool:
@@ -143,6 +147,7 @@ class BrokerSettings:
             properties, source, listen_port=BROKER_PORT
         )
         store = StoreOptions.from_properties(properties, source, ha_listen_port=0)
+        tls = TlsOptions.read(properties, source)
         check_supported(properties, source, (*SERVER, *BROKER))
         check_identity(store.broker_role, broker.broker_id, source)
         address, reason = advertised_address(
@@ -172,6 +177,7 @@ class BrokerSettings:
             server=server,
             client=RemotingClientOptions.from_properties(properties, source),
             store=store,
+            tls=tls,
             name_servers=addresses(broker.namesrv_addr, source, "namesrvAddr"),
             address_server=address_server(properties),
             unknown={

@@ -89,6 +89,7 @@ class KeyedOptions:
         with what the value must be instead.
     @cvar PATHS: the string attributes that are paths, each with what makes its text an
         absolute one; see L{rocketbroker.config.paths}.
+    @cvar SECRETS: the attributes that are never shown.
     @cvar ABOUT: the meaning of each attribute that has an effect. The others are
         known, kept and printed, but nothing reads them.
     @cvar UNITS: the units of their values, where they have one.
@@ -99,6 +100,7 @@ class KeyedOptions:
     CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     CHECKS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
     PATHS: ClassVar[Mapping[str, Callable[[str], str]]] = {}
+    SECRETS: ClassVar[frozenset[str]] = frozenset()
     ABOUT: ClassVar[Mapping[str, str]] = {}
     UNITS: ClassVar[Mapping[str, str]] = {}
 
@@ -196,12 +198,18 @@ class KeyedOptions:
         return resolve(text)
 
     def as_properties(self) -> dict[str, str]:
-        """All keys and values as RocketMQ prints them; those not set are left out."""
+        """All keys and values as RocketMQ prints them; those not set are left out, and
+        secrets."""
         return {
             key: text_of(value)
             for key, name in self.keys().items()
-            if (value := getattr(self, name)) is not None
+            if (value := getattr(self, name)) is not None and name not in self.SECRETS
         }
+
+    @classmethod
+    def secret_keys(cls) -> frozenset[str]:
+        """The keys of what is never shown."""
+        return frozenset(k for k, name in cls.keys().items() if name in cls.SECRETS)
 
 
 def did_you_mean(key: str, known: Iterable[str]) -> str:

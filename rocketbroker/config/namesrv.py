@@ -25,6 +25,7 @@ from rocketbroker.config.keyed import (
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.running import check_change
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.config.unsupported import NAME_SERVER, SERVER, check_supported
 from rocketbroker.errors import SystemFailure
 
@@ -116,6 +117,15 @@ class NamesrvOptions(KeyedOptions):
     metrics_label: str = ""
 
 
+#: The classes of a name server's options.
+CLASSES: Final = (
+    NamesrvOptions,
+    RemotingServerOptions,
+    RemotingClientOptions,
+    TlsOptions,
+)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class NamesrvSettings:
     """All that one file says to a name server.
@@ -123,6 +133,7 @@ class NamesrvSettings:
     @ivar options: the name server's own.
     @ivar server: its port.
     @ivar client: its connections to brokers.
+    @ivar tls: what is encrypted.
     @ivar unknown: keys that nothing here knows.
     @ivar properties: the keys and values of the file; request 319 shows them.
     """
@@ -130,17 +141,19 @@ class NamesrvSettings:
     options: NamesrvOptions
     server: RemotingServerOptions
     client: RemotingClientOptions
+    tls: TlsOptions
     unknown: Mapping[str, str]
     properties: Mapping[str, str]
 
     def parts(self) -> tuple[KeyedOptions, ...]:
         """The options classes' objects."""
-        return (self.options, self.server, self.client)
+        return (self.options, self.server, self.client, self.tls)
 
     def as_properties(self) -> dict[str, str]:
         """All keys and values: those of the file, and those in force."""
+        secret = TlsOptions.secret_keys()
         return {
-            **self.properties,
+            **{key: text for key, text in self.properties.items() if key not in secret},
             **self.options.as_properties(),
             **self.server.as_properties(),
         }
@@ -194,9 +207,7 @@ class NamesrvSettings:
                 properties, source, listen_port=NAMESRV_PORT
             ),
             client=RemotingClientOptions.from_properties(properties, source),
-            unknown=unknown(
-                properties,
-                (NamesrvOptions, RemotingServerOptions, RemotingClientOptions),
-            ),
+            tls=TlsOptions.read(properties, source),
+            unknown=unknown(properties, CLASSES),
             properties=dict(properties),
         )

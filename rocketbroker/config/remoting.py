@@ -98,6 +98,7 @@ class RemotingClientOptions(KeyedOptions):
         "max_reconnect_interval_time_seconds": LONG,
     }
     ABOUT: ClassVar = {
+        "use_tls": "speak TLS with them, as tls.enable does",
         "client_async_semaphore_value": "most requests without an answer",
         "connect_timeout_millis": "how long to wait for a connection",
         "client_channel_max_idle_time_seconds": "idle connections are closed after it",

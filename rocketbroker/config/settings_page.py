@@ -17,6 +17,7 @@ from rocketbroker.config.keyed import KeyedOptions, text_of
 from rocketbroker.config.namesrv import NamesrvOptions
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.config.unsupported import BROKER, NAME_SERVER, SERVER
 
 #: Defaults that depend on the machine or on other settings, by key.
@@ -116,6 +117,7 @@ SECTIONS: Final = (
     Section("Name server", NamesrvOptions),
     Section("Ports of both", RemotingServerOptions),
     Section("Connections to other servers", RemotingClientOptions),
+    Section("TLS of both", TlsOptions),
 )
 
 

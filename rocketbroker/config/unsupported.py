@@ -31,7 +31,6 @@ class UnsupportedKey(NamedTuple):
 
 
 _OFF: Final = ("false",)
-_NO_TLS: Final = "TLS is not supported yet, and connections would not be encrypted"
 _NO_AUTH: Final = "access control is not supported yet, and everybody would have access"
 #: What keeps copies here.
 _PAIR: Final = (
@@ -45,10 +44,7 @@ SERVER: Final = (
     UnsupportedKey("authenticationEnabled", _OFF, _NO_AUTH),
     UnsupportedKey("authorizationEnabled", _OFF, _NO_AUTH),
     UnsupportedKey("migrateAuthFromV1Enabled", _OFF, _NO_AUTH),
-    UnsupportedKey("tls.server.mode", ("disabled",), _NO_TLS),
-    UnsupportedKey("tlsMode", ("disabled",), _NO_TLS),
-    UnsupportedKey("tls.enable", _OFF, _NO_TLS),
-    UnsupportedKey("useTLS", _OFF, _NO_TLS),
+    UnsupportedKey("tlsMode", ("",), "the key is tls.server.mode"),
     UnsupportedKey(
         "socksProxyConfig",
         ("", "{}"),

@@ -8,6 +8,8 @@ that the server sends are answered from a responder table, as a server answers t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from ssl import SSLContext
 from typing import Any, Final, cast, final
 
 from twisted.internet.defer import Deferred, fail
@@ -24,12 +26,18 @@ from rocketbroker.remoting.interfaces import IConnection
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.response_table import TooManyRequests, WaitingRequest
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.tls_transport import TlsTransport
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.tls_layer import TlsLayer
 
 #: Oneway requests that may wait for one connection to be made; more are dropped. They
 #: hold memory, and no caller waits for them, so nothing else bounds them.
 MAX_ONEWAYS_WAITING: Final = 1024
+
+
+def no_tls() -> None:
+    """No connection speaks TLS."""
 
 
 @final
@@ -79,9 +87,10 @@ class _Line(ClientFactory):
         if self._connector is None:
             self._connector = self._client.connect(self._address, self)
 
-    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
+    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol | TlsTransport:
         """The transport is connected."""
-        return RemotingProtocol(self._client.group, self._made)
+        inner = RemotingProtocol(self._client.group, self._made)
+        return self._client.secured(inner, self._refused)
 
     def _made(self, connection: StreamConnection) -> None:
         self._connector = None
@@ -103,8 +112,12 @@ class _Line(ClientFactory):
         self._client.forget(self._address)
 
     def clientConnectionFailed(self, connector: IConnector, reason: Failure) -> None:
-        """It could not be connected: fail the requests that waited for it."""
-        words = f"cannot connect to {self._address}: {reason.getErrorMessage()}"
+        """It could not be connected."""
+        self._refused(reason.getErrorMessage())
+
+    def _refused(self, words: str) -> None:
+        """There is no connection: fail the requests that waited for it."""
+        words = f"cannot connect to {self._address}: {words}"
         self._connector = None
         self._client.forget(self._address)
         self._client.oneways_dropped += len(self._oneways)
@@ -131,6 +144,7 @@ class RemotingClient:
         table: ResponderTable | None = None,
         turns: Turns | None = None,
         limits: ConnectionLimits | None = None,
+        tls: Callable[[], SSLContext | None] = no_tls,
     ) -> None:
         """
         @param reactor: connects, tells the time, calls later; a real one, or a
@@ -139,11 +153,9 @@ class RemotingClient:
         @param table: the responders for requests of servers.
         @param turns: calls functions after each delivery of bytes.
         @param limits: instead of those in C{options}.
-        @raise ConfigurationError: the options want TLS, which is not there yet; to send
-            in the clear instead would be the wrong surprise.
+        @param tls: what a new connection speaks TLS with; C{None}: it does not.
         """
-        if options.use_tls:
-            raise ConfigurationError("useTLS=true is not supported yet.")
+        self._tls = tls
         self._reactor = reactor
         self._connect_seconds = options.connect_timeout_millis / 1000
         self._lines: dict[str, _Line] = {}
@@ -219,6 +231,20 @@ class RemotingClient:
         return line
 
     # Called by lines.
+
+    def secured(
+        self, inner: RemotingProtocol, refused: Callable[[str], None]
+    ) -> RemotingProtocol | TlsTransport:
+        """A protocol for a new connection, with TLS below it if that is wanted.
+
+        @param refused: called if the two sides do not come to terms.
+        """
+        context = self._tls()
+        if context is None:
+            return inner
+        layer = TlsLayer(context, is_server=False)
+        clock, seconds = self.group.clock, self._connect_seconds
+        return TlsTransport(inner, layer, refused, clock, seconds)
 
     def connect(self, address: str, line: _Line) -> IConnector:
         """Begin to connect."""

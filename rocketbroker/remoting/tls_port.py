@@ -56,6 +56,7 @@ class ShakingConnection(Protocol):
 class TlsPort:
     """TLS at the ports of one server.
 
+    @ivar contexts: what it is spoken with.
     @ivar is_enforcing: whether all must speak it.
     @ivar shaking: the connections whose handshake is under way, the oldest first.
     @ivar opened: how many handshakes have ended well.
@@ -70,7 +71,7 @@ class TlsPort:
         self.shaking: dict[ShakingConnection, float] = {}
         self.opened = 0
         self._clock = clock
-        self._contexts = contexts
+        self.contexts = contexts
         self._timer: IDelayedCall | None = None
         self._told = ""
 
@@ -80,7 +81,7 @@ class TlsPort:
         if len(shaking) >= MAX_HANDSHAKES:
             self._give_up()
         shaking[connection] = self._clock.seconds() + HANDSHAKE_SECONDS
-        self._contexts.get().addCallbacks(
+        self.contexts.get().addCallbacks(
             self._have,
             self._have_none,
             callbackArgs=(connection, sock),

@@ -21,7 +21,7 @@ _GRPC: Final = (
 )
 _TLS: Final = (
     "a TLS client",
-    "turn TLS off in the client (useTLS, tls.enable)",
+    "turn TLS off in the client (useTLS, tls.enable), or on here (tls.server.mode)",
 )
 
 #: The first four bytes of a connection: the client, and the advice for it.

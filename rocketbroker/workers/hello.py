@@ -9,6 +9,7 @@ from typing import Final, Self, final
 
 import attrs
 
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.remoting.connection_group import ConnectionLimits
 
 #: A worker's buffers are not smaller: they have to hold one of the longest frames, and
@@ -23,15 +24,19 @@ class WorkerSettings:
 
     @ivar limits: the limits of each connection.
     @ivar buffer_bytes: the budget of memory for what waits in all of them.
+    @ivar tls: what it speaks TLS with; each does so itself.
     """
 
     limits: ConnectionLimits
     buffer_bytes: int
+    tls: TlsOptions = attrs.field(factory=TlsOptions)
 
     @classmethod
-    def share(cls, limits: ConnectionLimits, buffer_bytes: int, count: int) -> Self:
+    def share(
+        cls, limits: ConnectionLimits, buffer_bytes: int, tls: TlsOptions, count: int
+    ) -> Self:
         """The settings of one of C{count} workers that share the owner's budget."""
-        return cls(limits, max(MIN_BUFFER_BYTES, buffer_bytes // count))
+        return cls(limits, max(MIN_BUFFER_BYTES, buffer_bytes // count), tls)
 
     def to_json(self) -> bytes:
         """As the payload of START."""
@@ -41,7 +46,8 @@ class WorkerSettings:
     def from_json(cls, payload: bytes) -> Self:
         """Of the payload of START."""
         found = json.loads(payload)
-        return cls(ConnectionLimits(**found["limits"]), found["buffer_bytes"])
+        limits, tls = ConnectionLimits(**found["limits"]), TlsOptions(**found["tls"])
+        return cls(limits, found["buffer_bytes"], tls)
 
 
 @final

@@ -16,11 +16,13 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.interfaces import HubReactor
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.tls_port import TlsPort
 from rocketbroker.store.shared_positions import AsWords, in_words
 from rocketbroker.store.sharing.joined_store import JoinedStore
 from rocketbroker.workers.hello import WorkerLoad, WorkerSettings
@@ -53,6 +55,10 @@ class Usage(Protocol):
         """Its memory."""
 
 
+def no_tls(options: TlsOptions) -> None:
+    """There is none, whatever the options say."""
+
+
 @final
 class Worker:
     """A worker: its hub, its link to the owner, and the requests that it serves.
@@ -75,6 +81,7 @@ class Worker:
         wall_ms: Callable[[], int],
         usage: Usage,
         ended: Callable[[], object],
+        tls_of: Callable[[TlsOptions], TlsPort | None] = no_tls,
         as_words: AsWords = in_words,
     ) -> None:
         """
@@ -82,6 +89,7 @@ class Worker:
         @param open_files: opens the files of the store.
         @param wall_ms: the time of day, in ms.
         @param ended: called once, when nothing is left to do.
+        @param tls_of: what clients speak TLS with, as the owner's settings say.
         @param as_words: shows it what it shares with the owner.
         """
         self.hub = Hub(reactor, sleep=sleep)
@@ -96,6 +104,7 @@ class Worker:
         self._reactor = reactor
         self._usage = usage
         self._ended = ended
+        self._tls_of = tls_of
         self._has_ended = False
         self._cpu_before = usage.cpu_seconds()
         self._said_at = reactor.seconds()
@@ -118,6 +127,7 @@ class Worker:
         if frame.kind == Kind.START:
             settings = WorkerSettings.from_json(frame.payload)
             self.group.limits = settings.limits
+            self.group.tls = self._tls_of(settings.tls)
             self.hub.buffers.limit = settings.buffer_bytes
             self._say_load()
         elif frame.kind == Kind.ALLOW:

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.app.certificates import (
     CertificateFiles,
+    context_of,
     own_context,
     self_signed,
     write_own,
@@ -44,7 +45,10 @@ class FilesTests(SynchronousTestCase):
         folder.mkdir()
         self.paths = folder / "a.crt", folder / "a.key"
         self.write(*self_signed(["first"]))
-        self.files = CertificateFiles(str(self.paths[0]), str(self.paths[1]), ["h2"])
+        one, other = map(str, self.paths)
+        self.files = CertificateFiles(
+            [one, other], lambda: context_of(one, other, ["h2"])
+        )
 
     def write(self, *contents: bytes) -> None:
         """Put new files in their places."""
@@ -84,7 +88,7 @@ class FilesTests(SynchronousTestCase):
             ("/nowhere", "/nowhere cannot be read: No such file or directory."),
         ):
             problem = self.assertRaises(
-                ConfigurationError, CertificateFiles, path, str(self.paths[1]), ["h2"]
+                ConfigurationError, context_of, path, str(self.paths[1]), ["h2"]
             )
             self.assertIn(words, str(problem))
 

@@ -81,8 +81,8 @@ class ChangeTests(SynchronousTestCase):
         """A key of RocketMQ that changes nothing here is taken and shown."""
         after = self.settings.changed({"sendMessageThreadPoolNums": "3"})
         self.assertEqual(after.as_properties()["sendMessageThreadPoolNums"], "3")
-        # These two have nothing that shows them.
-        self.settings.changed({"tls.enable": "false", "timerWarmEnable": "true"})
+        # This one has nothing that shows it.
+        self.settings.changed({"timerWarmEnable": "true"})
 
     def test_unsupported(self) -> None:
         """What would refuse the start refuses a change, too."""

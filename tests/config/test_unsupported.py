@@ -26,7 +26,6 @@ class UnsupportedTests(SynchronousTestCase):
         others = {
             "storeType": "defaultRocksDB",
             "configManagerVersion": "V2",
-            "tls.server.mode": "permissive",
             "tlsMode": "enforcing",
             "socksProxyConfig": '{"*": {"addr": "10.0.0.1:1080"}}',
         }
@@ -58,7 +57,6 @@ class UnsupportedTests(SynchronousTestCase):
         """So does each key of a name server."""
         for key, text in (
             ("authenticationEnabled", "True"),
-            ("tls.server.mode", "enforcing"),
             *((each.key, "true") for each in NAME_SERVER),
         ):
             error = self.assertRaises(

@@ -214,11 +214,6 @@ class ClientTests(SynchronousTestCase):
         self.network.settle()
         self.assertEqual(self.codes, [])
 
-    def test_tls(self) -> None:
-        """Options that ask for TLS are refused, not ignored."""
-        options = RemotingClientOptions(use_tls=True)
-        self.assertRaises(ConfigurationError, RemotingClient, self.network, options)
-
     def test_cancel(self) -> None:
         """A cancelled request is forgotten; its answer is dropped."""
         waiting = self.invoke(Command(2))

@@ -7,19 +7,7 @@ import ssl
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.tls_layer import RECORD_BYTES, TlsError, TlsLayer
-from tests.remoting.certificates import client_context, server_context
-
-
-def converse(one: TlsLayer, other: TlsLayer) -> tuple[bytes, bytes]:
-    """Let both say all that they have.
-
-    @return: what the other said, and what the one did.
-    """
-    heard, said = one.receive(), b""
-    while data := one.outgoing():
-        said += other.receive(data)
-        heard += one.receive(other.outgoing())
-    return heard, said
+from tests.remoting.certificates import client_context, converse, server_context
 
 
 class TlsLayerTests(SynchronousTestCase):

@@ -58,7 +58,7 @@ class WorkerHere:
             rig.wall_ms,
             NoUsage(),
             self._ends,
-            rig.as_words,
+            as_words=rig.as_words,
         )
 
     def _ends(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.files.open_files import OpenFiles
 from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.testing.files import MemoryDisk
@@ -23,7 +24,11 @@ from rocketbroker.workers.link import LinkStream, link_pair
 from rocketbroker.workers.link_frames import Kind, LinkFrame, link_frame
 from rocketbroker.workers.worker import GRACE_SECONDS, LOAD_SECONDS, Worker
 
-SETTINGS = WorkerSettings(ConnectionLimits(high_water=77_777), 99 << 20)
+SETTINGS = WorkerSettings(
+    ConnectionLimits(high_water=77_777),
+    99 << 20,
+    TlsOptions(server_mode="enforcing", server_key_password="secret"),
+)
 
 
 class FakeUsage:
@@ -96,8 +101,11 @@ class WorkerTests(SynchronousTestCase):
         """Workers share the owner's memory for buffers, down to a least."""
         limits = ConnectionLimits()
         share = WorkerSettings.share
-        self.assertEqual(share(limits, 128 << 20, 2).buffer_bytes, 64 << 20)
-        self.assertEqual(share(limits, 128 << 20, 9).buffer_bytes, MIN_BUFFER_BYTES)
+        tls = TlsOptions(server_mode="enforcing")
+        self.assertEqual(share(limits, 128 << 20, tls, 2).buffer_bytes, 64 << 20)
+        self.assertEqual(
+            share(limits, 128 << 20, tls, 9).buffer_bytes, MIN_BUFFER_BYTES
+        )
 
     def test_load(self) -> None:
         """It says at once, and then every second, how it does."""
