@@ -26,6 +26,7 @@ from typing import Final, final
 
 from twisted.logger import Logger
 
+from rocketbroker.config.certificates import show
 from rocketbroker.errors import ConfigurationError
 
 #: How often files are looked at; whoever renews one waits no longer for it.
@@ -92,56 +93,6 @@ def context_of(
     context = empty_context(protocols)
     show(context, certificate_path, key_path, password)
     return context
-
-
-def show(
-    context: ssl.SSLContext, certificate_path: str, key_path: str, password: str
-) -> None:
-    """Let a context show the certificate of two PEM files.
-
-    @raise ConfigurationError: one sentence.
-    """
-    _check_readable(certificate_path, key_path)
-    try:
-        # Without a password OpenSSL would ask for one at the terminal.
-        context.load_cert_chain(certificate_path, key_path, password)
-    except (OSError, ValueError) as error:
-        words = getattr(error, "reason", None) or error
-        how = "with that password" if password else "without a password"
-        raise ConfigurationError(
-            f"{certificate_path} and {key_path} are no certificate and its key in PEM, "
-            f"{how}: {words}."
-        ) from error
-
-
-def trust(context: ssl.SSLContext, path: str) -> None:
-    """Let a context trust certificates that those of a PEM file have signed.
-
-    @param path: empty: those that the system trusts.
-    @raise ConfigurationError: one sentence.
-    """
-    if not path:
-        context.load_default_certs()
-        return
-    _check_readable(path)
-    try:
-        context.load_verify_locations(path)
-    except (OSError, ValueError) as error:
-        words = getattr(error, "reason", None) or error
-        raise ConfigurationError(
-            f"{path} has no certificates in PEM: {words}."
-        ) from error
-
-
-def _check_readable(*paths: str) -> None:
-    for path in paths:
-        try:
-            with open(path, "rb"):
-                pass
-        except OSError as error:
-            raise ConfigurationError(
-                f"{path} cannot be read: {error.strerror}."
-            ) from error
 
 
 def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:

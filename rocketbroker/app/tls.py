@@ -23,10 +23,9 @@ from rocketbroker.app.certificates import (
     context_of,
     has_cryptography,
     own_context,
-    show,
-    trust,
     write_own_by_child,
 )
+from rocketbroker.config.certificates import show, trust
 from rocketbroker.config.tls import (
     DISABLED,
     ENFORCING,

@@ -23,7 +23,9 @@ from contextlib import suppress
 from typing import Final, final
 
 from rocketbroker.blocking.machine import Machine, Stream
+from rocketbroker.blocking.tls_stream import connect
 from rocketbroker.config.addresses import split_address
+from rocketbroker.config.certificates import ClientTls
 from rocketbroker.errors import ConnectionLost, RemoteProtocolError, RequestTimeout
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import ONEWAY, Command, response_to
@@ -59,15 +61,21 @@ class ServerConnection:
     """
 
     def __init__(
-        self, machine: Machine, address: str, max_bytes: int = MAX_BYTES
+        self,
+        machine: Machine,
+        address: str,
+        max_bytes: int = MAX_BYTES,
+        tls: ClientTls | None = None,
     ) -> None:
         """
+        @param tls: how it speaks TLS; C{None}: it does not.
         @raise ConfigurationError: the address is none.
         """
         self.address = address
         self._host, self._port = split_address(address)
         self._machine = machine
         self._max_bytes = max_bytes
+        self._tls = tls
         self._stream: Stream | None = None
         self._incoming = Connection(max_bytes)
         self._last_opaque = 0
@@ -169,8 +177,9 @@ class ServerConnection:
             self._look(stream)
         self._used_at = now
         if self._stream is None:
-            self._stream = self._machine.connect(
-                self._host, self._port, min(seconds, CONNECT_SECONDS)
+            seconds = min(seconds, CONNECT_SECONDS)
+            self._stream = connect(
+                self._machine, self._host, self._port, seconds, self._tls
             )
             self._incoming = Connection(self._max_bytes)
             self.connects += 1

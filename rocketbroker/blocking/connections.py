@@ -49,8 +49,9 @@ class Connections:
             mine = self._enter(thread)
         found = mine.get(address)
         if found is None:
+            settings = self._settings
             found = mine[address] = ServerConnection(
-                self._settings.machine, address, self._settings.max_frame_bytes
+                settings.machine, address, settings.max_frame_bytes, settings.tls
             )
         return found
 

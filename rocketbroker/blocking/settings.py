@@ -10,6 +10,7 @@ import attrs
 
 from rocketbroker.blocking.machine import Machine, ThisMachine
 from rocketbroker.config.addresses import name_server_list
+from rocketbroker.config.certificates import ClientTls
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.wire.frames import MAX_BYTES
 
@@ -36,6 +37,7 @@ class Settings:
     @ivar max_frame_bytes: the longest frame that we send or take.
     @ivar machine: where we run.
     @ivar patience: for how many seconds a send rides over servers that are away.
+    @ivar tls: how servers are spoken to by TLS; C{None}: they are not.
     """
 
     name_servers: str = attrs.field(converter=_joined)
@@ -46,6 +48,7 @@ class Settings:
     max_frame_bytes: int = MAX_BYTES
     machine: Machine = attrs.field(factory=ThisMachine)
     patience: float = 120.0
+    tls: ClientTls | None = None
 
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot work.

@@ -19,8 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, final
 
+import attrs
+
 from rocketbroker.client.runtime import Future, Link, Runtime, Timer
+from rocketbroker.client.tls_link import connect
 from rocketbroker.client.waits import Signal, Tasks
+from rocketbroker.config.certificates import ClientTls
 from rocketbroker.errors import (
     ClientClosed,
     ConnectionLost,
@@ -57,6 +61,20 @@ class _Pending(NamedTuple):
     deadline: float
 
 
+@attrs.frozen(kw_only=True)
+class Terms:
+    """What all connections of a client have in common.
+
+    @ivar max_bytes: the longest frame that is sent or taken.
+    @ivar fields: what each request says beside its own.
+    @ivar tls: how they speak TLS; C{None}: they do not.
+    """
+
+    max_bytes: int = MAX_BYTES
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    tls: ClientTls | None = None
+
+
 @final
 class ServerConnection:
     """One server.
@@ -74,11 +92,9 @@ class ServerConnection:
         port: int,
         serve: Callable[[ServerConnection, Command], None],
         made: Callable[[ServerConnection], None],
-        max_bytes: int = MAX_BYTES,
-        fields: Mapping[str, str] | None = None,
+        terms: Terms,
     ) -> None:
         """
-        @param fields: what each request says beside its own.
         @param serve: takes requests of the server.
         @param made: called when a connection has been made.
         """
@@ -88,8 +104,9 @@ class ServerConnection:
         self._port = port
         self._serve = serve
         self._made = made
-        self._max_bytes = max_bytes
-        self._fields = fields
+        self._terms = terms
+        self._max_bytes = terms.max_bytes
+        self._fields = terms.fields
         self._tasks = Tasks(runtime)
         self._link: Link | None = None
         self._events: _Events | None = None
@@ -198,7 +215,8 @@ class ServerConnection:
     async def _connect(self, seconds: float) -> None:
         events = _Events(self, Connection(self._max_bytes))
         try:
-            link = await self._runtime.connect(self._host, self._port, seconds, events)
+            address, tls = (self._host, self._port), self._terms.tls
+            link = await connect(self._runtime, address, seconds, events, tls)
             if events.why_lost is not None:
                 raise ConnectionLost(events.why_lost)
         except ConnectionLost as problem:

@@ -7,17 +7,16 @@ clients do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
-from rocketbroker.client.connection import ServerConnection
+from rocketbroker.client.connection import ServerConnection, Terms
 from rocketbroker.client.runtime import Runtime
 from rocketbroker.client.waits import together
 from rocketbroker.config.addresses import split_address
 from rocketbroker.errors import ClientClosed, ConfigurationError, error_of_response
 from rocketbroker.wire.codes import ResponseCode
 from rocketbroker.wire.command import Command, response_to
-from rocketbroker.wire.frames import MAX_BYTES
 
 #: What is wrong with what a child of a fork has of its parent.
 FOREIGN: Final = (
@@ -35,15 +34,13 @@ class Connections:
     def __init__(
         self,
         runtime: Runtime,
-        max_bytes: int = MAX_BYTES,
-        fields: Mapping[str, str] | None = None,
+        terms: Terms | None = None,
     ) -> None:
         """
-        @param fields: what each request says beside its own.
+        @param terms: C{None}: as they are if nobody says anything.
         """
-        self._fields = fields or {}
         self._runtime = runtime
-        self._max_bytes = max_bytes
+        self._terms = terms or Terms()
         self._open: dict[str, ServerConnection] = {}
         self._watchers: dict[int, ServerRequest] = {}
         self._made: list[Callable[[str], None]] = []
@@ -88,8 +85,7 @@ class Connections:
                 port,
                 self._serve,
                 self._connected,
-                self._max_bytes,
-                self._fields,
+                self._terms,
             )
         return found
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from rocketbroker.client.connection import ServerConnection
+from rocketbroker.client.connection import ServerConnection, Terms
 from rocketbroker.client.connections import Connections
 from rocketbroker.client.membership import Membership, client_id
 from rocketbroker.client.namespace import Namespace, namespace_of
@@ -72,9 +72,12 @@ class Instance:
         self.observers = settings.observers
         self.outages = Outages(board)
         self.tasks = Tasks(runtime)
-        self.connections = Connections(
-            runtime, settings.max_frame_bytes, namespace_fields(settings)
+        terms = Terms(
+            max_bytes=settings.max_frame_bytes,
+            fields=namespace_fields(settings),
+            tls=settings.tls_terms(),
         )
+        self.connections = Connections(runtime, terms)
         self.routes = Routes(runtime, self.connections, settings, self.outages)
         self.requests = BrokerRequests(self.connections, self.routes)
         self.membership = Membership(

@@ -70,6 +70,12 @@ class ClientOptions(TypedDict, total=False):
     metrics: CollectorRegistry
     settings: Mapping[str, Any]
     trace: bool | str
+    tls: bool
+    tls_verify: bool
+    tls_ca: str | None
+    tls_certificate: str | None
+    tls_key: str | None
+    tls_key_password: str | None
     group: str
     attempts: int
     compress_over: int

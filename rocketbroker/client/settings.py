@@ -14,6 +14,7 @@ import attrs
 
 from rocketbroker.client.observers import Observers, observers_of
 from rocketbroker.config.addresses import name_server_list
+from rocketbroker.config.certificates import ClientTls
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, names
 from rocketbroker.records.outgoing import MAX_BODY_BYTES
@@ -144,6 +145,15 @@ class ClientSettings:
         (useHeartbeatV2); brokers of RocketMQ 5.
     @ivar observers: what is told of sends and of what becomes of messages.
     @ivar trace: whether message traces are sent; or their topic, if not RocketMQ's.
+    @ivar tls: whether servers are spoken to by TLS (useTLS).
+    @ivar tls_verify: whether their certificates must be signed by somebody who is
+        trusted; false: those that they make themselves will do, and whoever sits
+        between may show another.
+    @ivar tls_ca: who that is: a file in PEM (tls.client.trustCertPath). None: whom the
+        system trusts; then a certificate must be for the server's name, too.
+    @ivar tls_certificate: what we show, in PEM (tls.client.certPath).
+    @ivar tls_key: its key, in PEM (tls.client.keyPath).
+    @ivar tls_key_password: of that (tls.client.keyPassword).
     """
 
     name_servers: tuple[str, ...] = (DEFAULT_NAME_SERVER,)
@@ -160,6 +170,39 @@ class ClientSettings:
     heartbeat_v2: bool = False
     observers: Observers | None = attrs.field(default=None, converter=observers_of)
     trace: bool | str = attrs.field(default=False, validator=_trace)
+    tls: bool = attrs.field(default=False, validator=_truth)
+    tls_verify: bool = attrs.field(default=True, validator=_truth)
+    tls_ca: str | None = attrs.field(default=None, validator=_text)
+    tls_certificate: str | None = attrs.field(default=None, validator=_text)
+    tls_key: str | None = attrs.field(default=None, validator=_text)
+    tls_key_password: str | None = attrs.field(
+        default=None, validator=_text, repr=False
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot work, before anybody connects.
+
+        @raise ConfigurationError: settings of TLS without it, or a file that is not in
+            order.
+        """
+        given = (self.tls_ca, self.tls_certificate, self.tls_key)
+        if not self.tls and (any(given) or not self.tls_verify):
+            raise ConfigurationError("settings of TLS go with tls=True")
+        tls = self.tls_terms()
+        if tls is not None:
+            tls.context()
+
+    def tls_terms(self) -> ClientTls | None:
+        """How TLS is spoken; C{None}: it is not."""
+        if not self.tls:
+            return None
+        return ClientTls(
+            verify=self.tls_verify,
+            ca_path=self.tls_ca or "",
+            certificate_path=self.tls_certificate or "",
+            key_path=self.tls_key or "",
+            key_password=self.tls_key_password or "",
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -36,6 +36,7 @@ from rocketbroker.remoting.listener import (
 from rocketbroker.remoting.plain_port import listen_plain
 from rocketbroker.remoting.protocol import RemotingProtocol
 from rocketbroker.remoting.table import ResponderTable
+from rocketbroker.remoting.tls_transport import TlsDoor
 from rocketbroker.remoting.turns import Turns
 
 #: How long a stopping server waits for answers that are under way, and then again for
@@ -59,9 +60,13 @@ class _AcceptFactory(ServerFactory):
     def __init__(self, group: ConnectionGroup) -> None:
         self._group = group
 
-    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
+    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol | TlsDoor:
         """A connection was accepted."""
-        return RemotingProtocol(self._group)
+        group = self._group
+        inner = RemotingProtocol(group)
+        if group.tls is None:
+            return inner
+        return TlsDoor(inner, group.tls, group.clock, group.limits.idle_seconds)
 
 
 @final

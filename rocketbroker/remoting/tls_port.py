@@ -20,10 +20,8 @@ from twisted.python.failure import Failure
 
 from rocketbroker.remoting.addresses import PORT_BYTES
 from rocketbroker.remoting.tls_socket import TlsSocket
+from rocketbroker.remoting.tls_transport import HANDSHAKE_SECONDS
 from rocketbroker.wire.tls_layer import TlsError
-
-#: How long a handshake may take, as Netty's.
-HANDSHAKE_SECONDS: Final = 10.0
 
 #: So many may be under way at once.
 MAX_HANDSHAKES: Final = 512
@@ -104,6 +102,10 @@ class TlsPort:
             self._log.error("No client can speak TLS: {words}", words=words)
         if not connection.closed:
             connection.failed_tls(TlsError("TLS: there is no certificate"))
+
+    def get(self) -> Deferred[ssl.SSLContext]:
+        """For connections that Twisted serves; see L{TlsContexts.get}."""
+        return self.contexts.get()
 
     def opened_by(self, connection: ShakingConnection) -> None:
         """That handshake is over."""

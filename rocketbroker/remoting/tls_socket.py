@@ -7,9 +7,8 @@ nothing for it. What is different:
 
   - A reading decrypts all that has come: nothing waits in here for which the epoll
     knows no event.
-  - A record counts as sent when the kernel has taken the last byte of it. Until then
-    its text is I{owed}: the connection keeps it as unsent, and begins its next sending
-    with it, when the socket takes bytes again; then it is not encrypted again.
+  - A record counts as sent when the kernel has taken the last byte of it; see
+    L{TlsLayer.send_through}.
   - What the protocol itself has to say goes out with each reading. If the kernel does
     not take it during the handshake, the peer reads nothing, and the connection ends;
     later it goes out with the next reading or sending.
@@ -24,7 +23,7 @@ from typing import Final, Protocol, final
 
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.wire.other_protocols import HANDSHAKE, ForeignProtocol
-from rocketbroker.wire.tls_layer import RECORD_BYTES, TlsError, TlsLayer
+from rocketbroker.wire.tls_layer import TlsError, TlsLayer
 
 #: The most that a peer sends before its handshake is over: certificates of a chain and
 #: their keys are a few kilobytes.
@@ -104,8 +103,6 @@ class TlsSocket:
         self._came = first
         self._count = len(first)
         self._layer: TlsLayer | None = None
-        self._untaken = b""
-        self._owed = 0
         self.fileno = sock.fileno
         self.getsockname = sock.getsockname
 
@@ -167,38 +164,27 @@ class TlsSocket:
 
         @raise OSError: the network broke, or the peer does not read.
         """
-        if self._layer is not None:
-            self._untaken += self._layer.outgoing()
-        if not self._untaken:
+        layer = self._layer
+        if layer is None or layer.push(self.system.send):
             return True
-        with suppress(BlockingIOError):
-            self._untaken = self._untaken[self.system.send(self._untaken) :]
-        if len(self._untaken) > MAX_UNTAKEN_BYTES:
+        if len(layer.untaken) > MAX_UNTAKEN_BYTES:
             raise ConnectionAbortedError("it does not read what TLS has to say")
-        return not self._untaken
+        return False
 
     def send(self, data: bytes | memoryview, /) -> int:
         """Encrypt bytes and give them to the kernel, as far as it takes them.
 
         @return: of how many it has taken all; the rest is to be sent again.
-        @raise BlockingIOError: of none now.
+        @raise BlockingIOError: TLS is not open yet.
         @raise OSError: the network broke.
         """
         layer = self._layer
-        if layer is None or not layer.is_open or not self._push():
+        if layer is None or not layer.is_open:
             raise BlockingIOError
-        taken, self._owed = self._owed, 0
-        size, view = len(data), memoryview(data)
-        while taken < size:
-            try:
-                encrypted = layer.send(view[taken : taken + RECORD_BYTES])
-            except TlsError as error:
-                raise ConnectionAbortedError(str(error)) from error
-            if not self._push():
-                self._owed = encrypted
-                break
-            taken += encrypted
-        return taken
+        try:
+            return layer.send_through(data, self.system.send)
+        except TlsError as error:
+            raise ConnectionAbortedError(str(error)) from error
 
     def sendmsg(self, parts: list[bytes | memoryview], /) -> int:
         """The same of parts."""
@@ -206,7 +192,7 @@ class TlsSocket:
 
     def close(self) -> None:
         """Close it; the peer is told if it takes that at once."""
-        if self._layer is not None and not self._untaken:
+        if self._layer is not None and not self._layer.untaken:
             with suppress(OSError):
                 self.system.send(self._layer.close())
         self.system.close()

@@ -7,9 +7,12 @@ its connection when the handshake is over.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
+from typing import Protocol as Typed
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import (
     IAddress,
     IDelayedCall,
@@ -17,9 +20,109 @@ from twisted.internet.interfaces import (
     IReactorTime,
 )
 from twisted.internet.protocol import Protocol
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.wire.other_protocols import HANDSHAKE
 from rocketbroker.wire.tls_layer import TlsError, TlsLayer
+
+#: How long a handshake may take, as Netty's.
+HANDSHAKE_SECONDS: Final = 10.0
+
+
+class Contexts(Typed):
+    """What handshakes begin with, and whether there must be one."""
+
+    is_enforcing: bool
+
+    def get(self) -> Deferred[ssl.SSLContext]:
+        """See L{rocketbroker.remoting.tls_port.TlsContexts.get}."""
+
+
+@final
+class TlsDoor(Protocol):
+    """The first bytes of a connection to a server: whether its client speaks TLS.
+
+    The hub has a way of its own. Ports that Twisted serves, and all where there is no
+    epoll, have this one. The header of a proxy is read above it, without TLS only.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, inner: IProtocol, port: Contexts, clock: IReactorTime, seconds: float
+    ) -> None:
+        """
+        @param inner: the protocol above.
+        @param seconds: how long a client may say nothing.
+        """
+        self._inner: IProtocol = inner
+        self._port = port
+        self._clock = clock
+        self._first = b""
+        self._is_open = self._is_lost = False
+        self._timer: IDelayedCall | None = clock.callLater(seconds, self._abort)
+
+    def _abort(self) -> None:
+        self._timer = None
+        cast(Any, self.transport).abortConnection()
+
+    def _open(self, inner: IProtocol) -> None:
+        """It is clear who speaks."""
+        self._stop_timer()
+        self._inner, self._is_open = inner, True
+        first, self._first = self._first, b""
+        inner.makeConnection(cast(Any, self.transport))
+        inner.dataReceived(first)
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def dataReceived(self, data: bytes) -> None:
+        """Bytes came."""
+        if self._is_open:
+            self._inner.dataReceived(data)
+            return
+        is_first = not self._first
+        self._first += data
+        if not is_first:
+            return  # there is no certificate yet
+        if data[:1] == HANDSHAKE[:1]:
+            cast(Any, self.transport).pauseProducing()
+            self._port.get().addCallbacks(self._secure, self._refuse)
+        elif self._port.is_enforcing:
+            self._log.info("Closed a connection without TLS, which is enforced here.")
+            self._stop_timer()
+            self._abort()
+        else:
+            self._open(self._inner)
+
+    def _secure(self, context: ssl.SSLContext) -> None:
+        if not self._is_lost:
+            cast(Any, self.transport).resumeProducing()
+            layer, seconds = TlsLayer(context), HANDSHAKE_SECONDS
+            self._open(
+                TlsTransport(self._inner, layer, self._tell, self._clock, seconds)
+            )
+
+    def _tell(self, words: str) -> None:
+        self._log.info("Closed a connection: {words}.", words=words)
+
+    def _refuse(self, failure: Failure) -> None:
+        words = failure.getErrorMessage()
+        self._log.error("No client can speak TLS: {words}", words=words)
+        if not self._is_lost:
+            self._stop_timer()
+            self._abort()
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        """It is gone."""
+        self._is_lost = True
+        self._stop_timer()
+        if self._is_open:
+            self._inner.connectionLost(cast(Any, reason))
 
 
 @final

@@ -8,6 +8,7 @@ the socket reads and writes it in its own way: the hub, a transport of Twisted.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, final
 
@@ -27,6 +28,7 @@ class TlsLayer:
 
     @ivar is_open: whether the handshake is over.
     @ivar has_ended: whether the other side has said that nothing more comes.
+    @ivar untaken: what a socket that does not block has not taken.
     """
 
     def __init__(
@@ -45,6 +47,8 @@ class TlsLayer:
             self._incoming, self._outgoing, is_server, server_name
         )
         self.is_open = self.has_ended = False
+        self.untaken = b""
+        self._owed = 0
 
     def receive(self, data: bytes = b"") -> bytes:
         """Take bytes of the other side; afterwards there may be some for it.
@@ -83,6 +87,44 @@ class TlsLayer:
     def outgoing(self) -> bytes:
         """What is to be sent to the other side; it is kept no longer."""
         return self._outgoing.read()
+
+    # For sockets that do not block.
+
+    def push(self, send: Callable[[bytes], int]) -> bool:
+        """Let a socket have what is to be sent; whether it has taken all.
+
+        @param send: sends some of the bytes; how many. May raise C{BlockingIOError}.
+        """
+        self.untaken += self.outgoing()
+        if not self.untaken:
+            return True
+        with suppress(BlockingIOError):
+            self.untaken = self.untaken[send(self.untaken) :]
+        return not self.untaken
+
+    def send_through(
+        self, data: bytes | memoryview, send: Callable[[bytes], int]
+    ) -> int:
+        """Encrypt bytes and let a socket have them, as far as it takes them.
+
+        A record counts when the socket has taken the last byte of it. Until then its
+        text is I{owed}: the caller keeps it as unsent, and begins its next sending with
+        it; then it is not encrypted again.
+
+        @return: of how many bytes all is sent; the rest is to be given again.
+        @raise TlsError: that cannot be any more.
+        """
+        if not self.push(send):
+            return 0
+        taken, self._owed = self._owed, 0
+        size, view = len(data), memoryview(data)
+        while taken < size:
+            encrypted = self.send(view[taken : taken + RECORD_BYTES])
+            if not self.push(send):
+                self._owed = encrypted
+                break
+            taken += encrypted
+        return taken
 
     def close(self) -> bytes:
         """Say that nothing more comes.

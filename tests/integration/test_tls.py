@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker import aio, threads
 from rocketbroker.app.certificates import self_signed
+from rocketbroker.blocking import Client, Message, Producer, Settings
+from rocketbroker.config.certificates import ClientTls
+from rocketbroker.errors import RocketbrokerError
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode
@@ -20,6 +27,18 @@ from tests.missing import needs
 from tests.remoting.certificates import client_context
 
 VERSION = "5.3.3"
+
+#: Sends by the face for Twisted, in a process of its own.
+TWISTED = """
+from twisted.internet.task import react
+from rocketbroker.deferred import connect
+
+async def main(reactor):
+    async with connect(reactor, {names!r}, tls=True, tls_ca={ca!r}) as session:
+        await session.send("Faces", "deferred")
+
+react(main)
+"""
 
 #: Request 105 for a topic that is not there.
 QUESTION = encode(Command(105, {"topic": "none"}))
@@ -137,6 +156,51 @@ class TlsTests(SynchronousTestCase):
         stranger("producer", name=topic, group=topic)
         with self.assertRaises(JavaError):
             stranger.send(topic, topic, b"unknown")
+
+    def test_ourClients(self) -> None:
+        """All faces, and the client that blocks; the certificate is named to them."""
+        server, key = self.certificate("server")
+        cluster = self.cluster(
+            **{
+                "tls.server.mode": "enforcing",
+                "tls.test.mode.enable": "false",
+                "tls.server.certPath": server,
+                "tls.server.keyPath": key,
+            }
+        )
+        names, ca = cluster.names, str(server)
+        with threads.connect(names, tls=True, tls_ca=ca) as session:
+            session.send("Faces", "threads")
+
+        async def send() -> None:
+            async with aio.connect(names, tls=True, tls_ca=ca) as client:
+                await client.send("Faces", "aio")
+            os.environ["ROCKETMQ_CLIENT_TLS"] = "true"
+            os.environ["ROCKETMQ_CLIENT_TLS_VERIFY"] = "false"
+            try:
+                async with aio.connect(names) as client:
+                    await client.send("Faces", "environment")
+            finally:
+                del os.environ["ROCKETMQ_CLIENT_TLS"]
+                del os.environ["ROCKETMQ_CLIENT_TLS_VERIFY"]
+
+        asyncio.run(send())
+        with Client(Settings(names, tls=ClientTls(ca_path=ca))) as blocking:
+            Producer(blocking).send(Message("Faces", b"blocking" * 300_000))
+        program = TWISTED.format(names=names, ca=ca)
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+        with (
+            threads.connect(names, tls=True, tls_ca=ca) as session,
+            session.consumer("Faces", group="G", start="earliest") as messages,
+        ):
+            found = {next(messages).body[:8] for _ in range(5)}
+        wanted = {b"threads", b"aio", b"environm", b"blocking", b"deferred"}
+        self.assertEqual(found, wanted)
+        with (
+            threads.connect(names, tls=True, patience=1) as session,
+            self.assertRaises(RocketbrokerError),
+        ):
+            session.send("Faces", "not trusted")
 
     def test_renewed(self) -> None:
         """A new certificate is shown to those who come; who is there stays."""

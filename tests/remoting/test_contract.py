@@ -8,7 +8,7 @@ from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.contracts.connections import ConnectionContract
 from rocketbroker.testing.contracts.wire import Wire
-from tests.remoting.wires import HubWire, NetworkWire, TlsWire
+from tests.remoting.wires import HubWire, NetworkWire, TlsNetworkWire, TlsWire
 
 
 class HubConnectionTests(ConnectionContract, SynchronousTestCase):
@@ -33,3 +33,11 @@ class StreamConnectionTests(ConnectionContract, SynchronousTestCase):
     def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
         """Over the memory network."""
         return NetworkWire(table, limits)
+
+
+class TlsStreamConnectionTests(ConnectionContract, SynchronousTestCase):
+    """A connection on a Twisted transport that speaks TLS."""
+
+    def wire(self, table: ResponderTable, limits: ConnectionLimits) -> Wire:
+        """Over the memory network."""
+        return TlsNetworkWire(table, limits)

@@ -9,12 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.table import ResponderTable
-from rocketbroker.remoting.tls_port import (
-    HANDSHAKE_SECONDS,
-    MAX_HANDSHAKES,
-    TlsPort,
-)
+from rocketbroker.remoting.tls_port import MAX_HANDSHAKES, TlsPort
 from rocketbroker.remoting.tls_socket import HANDSHAKE_BYTES
+from rocketbroker.remoting.tls_transport import HANDSHAKE_SECONDS
 from rocketbroker.wire.command import Command, response_to
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode

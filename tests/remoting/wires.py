@@ -17,6 +17,7 @@ from rocketbroker.remoting.hub import Hub
 from rocketbroker.remoting.protocol import RemotingProtocol, StreamConnection
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.tls_port import TlsPort
+from rocketbroker.remoting.tls_transport import TlsDoor
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.testing.contracts.wire import Wire
 from rocketbroker.testing.network import MemoryNetwork
@@ -77,6 +78,10 @@ class HubWire(Wire):
             self._received += data
 
     def feed(self, data: bytes) -> None:
+        """Through the socket."""
+        self.feed_raw(data)
+
+    def feed_raw(self, data: bytes) -> None:
         """Through the socket, as far as it takes it, with turns in between."""
         rest = memoryview(data)
         while rest:
@@ -90,6 +95,10 @@ class HubWire(Wire):
 
     def taken(self) -> bytes:
         """What came through the socket."""
+        return self.taken_raw()
+
+    def taken_raw(self) -> bytes:
+        """The same."""
         self.step()
         data = bytes(self._received)
         self._received.clear()
@@ -127,47 +136,58 @@ class HubWire(Wire):
         self.peer.close()
 
 
-class TlsWire(HubWire):
-    """The same by TLS, beginning with the handshake."""
+class TlsPeer:
+    """The peer's side of TLS, over a wire."""
 
-    def __init__(self, table: ResponderTable, limits: ConnectionLimits) -> None:
-        self.layer: TlsLayer | None = None
-        super().__init__(table, limits)
-        self.group.tls = TlsPort(
-            cast(Any, self.reactor), MadeContexts(server_context()), False
-        )
-        self.layer = TlsLayer(client_context(), is_server=False)
+    def __init__(self, wire: HubWire | NetworkWire) -> None:
+        self._wire = wire
+        self._layer = TlsLayer(client_context(), is_server=False)
         self._plain = bytearray()
-        self._converse()
-        assert self.layer.is_open
 
-    def _converse(self, data: bytes = b"") -> None:
+    def converse(self, data: bytes = b"") -> None:
         """Read and write until neither has anything to say."""
-        layer = self.layer
-        assert layer is not None
         while True:
-            self._plain += layer.receive(data)
-            outgoing = layer.outgoing()
+            self._plain += self._layer.receive(data)
+            outgoing = self._layer.outgoing()
             if outgoing:
-                super().feed(outgoing)
-            data = super().taken()
+                self._wire.feed_raw(outgoing)
+            data = self._wire.taken_raw()
             if not data and not outgoing:
                 return
 
     def feed(self, data: bytes) -> None:
-        """Through TLS."""
-        assert self.layer is not None
+        """Say something."""
         view = memoryview(data)
         while view:
-            view = view[self.layer.send(view) :]
-        super().feed(self.layer.outgoing())
+            view = view[self._layer.send(view) :]
+        self._wire.feed_raw(self._layer.outgoing())
 
     def taken(self) -> bytes:
-        """What came through TLS."""
-        self._converse(super().taken())
+        """What was said to it."""
+        self.converse(self._wire.taken_raw())
         data = bytes(self._plain)
         self._plain.clear()
         return data
+
+
+class TlsWire(HubWire):
+    """The same by TLS, beginning with the handshake."""
+
+    def __init__(self, table: ResponderTable, limits: ConnectionLimits) -> None:
+        super().__init__(table, limits)
+        self.group.tls = TlsPort(
+            cast(Any, self.reactor), MadeContexts(server_context()), False
+        )
+        self._tls = TlsPeer(self)
+        self._tls.converse()
+
+    def feed(self, data: bytes) -> None:
+        """Through TLS."""
+        self._tls.feed(data)
+
+    def taken(self) -> bytes:
+        """What came through TLS."""
+        return self._tls.taken()
 
 
 class _Peer(Protocol):
@@ -187,10 +207,10 @@ class _Peer(Protocol):
 class _Once(ServerFactory):
     """Serves with the protocol under test."""
 
-    def __init__(self, protocol: RemotingProtocol) -> None:
+    def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
 
-    def buildProtocol(self, addr: IAddress | None) -> RemotingProtocol:
+    def buildProtocol(self, addr: IAddress | None) -> Protocol:
         return self._protocol
 
 
@@ -212,11 +232,19 @@ class NetworkWire(Wire):
         self.group = ConnectionGroup(self.network, table, limits, Turns())
         protocol = RemotingProtocol(self.group)
         self._peer = _Peer()
-        self.network.listenTCP(1000, _Once(protocol))
+        self.network.listenTCP(1000, _Once(self.server(protocol)))
         self.network.connectTCP("127.0.0.1", 1000, _Dial(self._peer))
         self.network.settle()
+        self.begin()
         assert isinstance(protocol.connection, StreamConnection)
         self.connection = protocol.connection
+
+    def server(self, protocol: RemotingProtocol) -> Protocol:
+        """What listens."""
+        return protocol
+
+    def begin(self) -> None:
+        """The peer has connected."""
 
     @property
     def _transport(self) -> Any:
@@ -224,11 +252,19 @@ class NetworkWire(Wire):
 
     def feed(self, data: bytes) -> None:
         """Through the transport."""
+        self.feed_raw(data)
+
+    def feed_raw(self, data: bytes) -> None:
+        """The same."""
         self._transport.write(data)
         self.network.settle()
 
     def taken(self) -> bytes:
         """What came through the transport."""
+        return self.taken_raw()
+
+    def taken_raw(self) -> bytes:
+        """The same."""
         self.network.settle()
         data = bytes(self._peer.received)
         self._peer.received.clear()
@@ -261,3 +297,26 @@ class NetworkWire(Wire):
 
     def end(self) -> None:
         """Nothing is left of it anyway."""
+
+
+class TlsNetworkWire(NetworkWire):
+    """The same by TLS, beginning with the handshake."""
+
+    def server(self, protocol: RemotingProtocol) -> Protocol:
+        """A door, behind which it is."""
+        port = TlsPort(self.network, MadeContexts(server_context()), True)
+        return TlsDoor(protocol, port, self.network, 60.0)
+
+    def begin(self) -> None:
+        """The handshake."""
+        self._tls = TlsPeer(self)
+        self._tls.converse()
+
+    def feed(self, data: bytes) -> None:
+        """Through TLS."""
+        self._tls.feed(data)
+        self.network.settle()
+
+    def taken(self) -> bytes:
+        """What came through TLS."""
+        return self._tls.taken()
