@@ -41,6 +41,7 @@ ENDLESS: Final = "runs until it is stopped: tests.integration.test_examples stop
 PROGRAMS: Final = "tests.integration.test_testing runs its programs"
 TRAVEL: Final = "a part of a program: tests.integration.test_time_travel does the same"
 MACHINE: Final = "needs a second machine"
+SOCKET: Final = "tests.integration.test_proxy_systemd starts a proxy as the units do"
 
 #: What is not run in any form.
 REASONS: Final[tuple[Reason, ...]] = (
@@ -48,6 +49,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason("docs/operations.rst", "systemctl daemon-reload", SYSTEMD),
     Reason("docs/operations.rst", "systemctl enable --now ", UNITS),
     Reason("docs/operations.rst", "systemctl restart ", UNITS),
+    Reason("docs/proxy.rst", "systemctl enable --now ", SOCKET),
     Reason("docs/operations.rst", '{"event":"ready"', "a line that servers print"),
     Reason(
         "docs/operations.rst", '{"proxyMode"', "RocketMQ's: test_java_proxy uses it"

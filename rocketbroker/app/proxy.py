@@ -30,6 +30,7 @@ from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.proxy_certificate import ProxyCertificate
 from rocketbroker.app.startflags import METRICS_PORT, NO_FLAGS, StartFlags
+from rocketbroker.app.systemd import handed_on
 from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
@@ -51,20 +52,42 @@ class Options(ServerOptions):
     ]
 
 
-def inherited_socket(text: str) -> socket.socket:
-    """The listening socket that the parent has handed on.
+def inherited_socket(text: str, source: str) -> socket.socket:
+    """The listening socket that somebody has handed on.
 
     @param text: its descriptor.
+    @param source: who says so.
     @raise ConfigurationError: it is none.
     """
     try:
         found = socket.socket(fileno=int(text))
-        if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            raise OSError("it does not listen")
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"--listen-fd cannot be {text!r}: {error}.") from error
+        raise ConfigurationError(f"{source} cannot be {text!r}: {error}.") from error
+    problem = None
+    if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        problem = "it does not listen"
+    elif found.family not in (socket.AF_INET, socket.AF_INET6):
+        problem = "it is none of TCP"
+    if problem is not None:
+        found.close()
+        raise ConfigurationError(f"{source} cannot be {text!r}: {problem}.")
     found.setblocking(False)
     return found
+
+
+def listening_of(
+    options: Options, environment: Mapping[str, str]
+) -> socket.socket | None:
+    """The listening socket that this process was started with.
+
+    @return: C{None}: it is to listen itself.
+    @raise ConfigurationError: it cannot be used.
+    """
+    given = options["listen-fd"]
+    if given is not None:
+        return inherited_socket(given, "--listen-fd")
+    found = handed_on(environment, os.getpid())
+    return None if found is None else inherited_socket(str(found), "systemd's socket")
 
 
 def asyncio_reactor() -> Any:
@@ -246,8 +269,7 @@ def makeService(options: Options) -> ProxyService:
     log = options.open_log()
     flags = options.start_flags()
     process = ServerProcess(reactor, log, flags)
-    given = options["listen-fd"]
-    listening = None if given is None else inherited_socket(given)
+    listening = listening_of(options, os.environ)
     service = ProxyService(reactor, settings, servers, unused, listening, flags)
     service.log = log
     if options.says_ready:

@@ -1,11 +1,14 @@
 # -*- test-case-name: tests.app.test_systemd -*-
-"""Notices to systemd: the server is ready, stops, or lives.
+"""What systemd is told, the server is ready, stops, or lives; and what it hands on.
 
 A unit with C{Type=notify} has a socket for that, named by C{NOTIFY_SOCKET}; see
 sd_notify(3). Units that depend on it wait until it is ready. With C{WatchdogSec=} the
 server has to say that it lives from then on, at least once in C{WATCHDOG_USEC}, see
 sd_watchdog_enabled(3): a timer of the reactor says it, so a reactor that hangs does
 not, and systemd starts the server again.
+
+A socket unit has systemd listen in the server's place. It hands the socket on at each
+start, and connections of the time between wait in its queue; see sd_listen_fds(3).
 """
 
 from __future__ import annotations
@@ -17,9 +20,14 @@ from typing import Any, Final, final
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from rocketbroker.errors import ConfigurationError
+
 READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
 WATCHDOG: Final = "WATCHDOG=1"
+
+#: The first descriptor that is handed on: SD_LISTEN_FDS_START.
+FIRST_DESCRIPTOR: Final = 3
 
 #: How often in the time of the watchdog the server says that it lives: one that could
 #: not be told is no reason to end it.
@@ -27,6 +35,25 @@ TIMES: Final = 3
 
 #: The socket is another process's; the reactor does not wait longer for it (in s).
 MAX_SECONDS: Final = 1.0
+
+
+def handed_on(environment: Mapping[str, str], process: int) -> int | None:
+    """The descriptor of the socket that systemd listens with for this process.
+
+    @param environment: its variables.
+    @param process: its id: variables of its parent are none of its own.
+    @return: C{None}: there is none.
+    @raise ConfigurationError: there are several.
+    """
+    count = environment.get("LISTEN_FDS", "0")
+    if count == "0" or environment.get("LISTEN_PID") != str(process):
+        return None
+    if count != "1":
+        raise ConfigurationError(
+            f"systemd hands on {count} sockets, where one is wanted: leave one "
+            "ListenStream= in the socket unit. A port alone is for IPv4 and IPv6."
+        )
+    return FIRST_DESCRIPTOR
 
 
 @final

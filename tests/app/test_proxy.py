@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
+import socket
+import tempfile
 from contextlib import redirect_stderr
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.proxy import Options, makeService, settings_of
+from rocketbroker.app.proxy import (
+    Options,
+    inherited_socket,
+    listening_of,
+    makeService,
+    settings_of,
+)
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.proxy.settings import METRICS_PORT
 
 
@@ -75,3 +85,37 @@ class CommandLineTests(SynchronousTestCase):
             known = "A proxy needs the reactor of asyncio"
             said = output.getvalue()
             self.assertTrue(said.startswith((words, known)), said)
+
+
+class SocketTests(SynchronousTestCase):
+    """A socket that the proxy is started with."""
+
+    def test_descriptorThatListensIsTaken(self) -> None:
+        """It does not block, and it is the same port."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            options = Options()
+            options.parseOptions(["--listen-fd", str(os.dup(server.fileno()))])
+            found = listening_of(options, {})
+        assert found is not None
+        with found:
+            self.assertEqual(found.getsockname()[1], port)
+            self.assertFalse(found.getblocking())
+        self.assertIsNone(listening_of(Options(), {}))
+
+    def test_othersAreOneSentence(self) -> None:
+        """What is none, what does not listen, and what is not of TCP."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        with socket.socket() as idle, socket.socket(socket.AF_UNIX) as local:
+            local.bind(f"{folder.name}/socket")
+            local.listen()
+            for text, words in (
+                ("x", "X cannot be 'x': invalid literal"),
+                (str(os.dup(idle.fileno())), "it does not listen."),
+                (str(os.dup(local.fileno())), "it is none of TCP."),
+            ):
+                problem = self.assertRaises(
+                    ConfigurationError, inherited_socket, text, "X"
+                )
+                self.assertIn(words, str(problem))

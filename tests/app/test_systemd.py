@@ -12,7 +12,8 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.systemd import Notifier
+from rocketbroker.app.systemd import FIRST_DESCRIPTOR, Notifier, handed_on
+from rocketbroker.errors import ConfigurationError
 
 
 class SystemdTests(SynchronousTestCase):
@@ -97,3 +98,24 @@ class SystemdTests(SynchronousTestCase):
         for time_us in ("", "0", "x"):
             Path(self.path).unlink(missing_ok=True)
             self.assertEqual(self.lives(WATCHDOG_USEC=time_us), [b"READY=1"])
+
+
+class SocketTests(SynchronousTestCase):
+    """L{handed_on}."""
+
+    def test_socketIsForTheProcessThatIsNamed(self) -> None:
+        """A parent's variables say nothing to a child."""
+        for environment, wanted in (
+            ({}, None),
+            ({"LISTEN_FDS": "1", "LISTEN_PID": "7"}, FIRST_DESCRIPTOR),
+            ({"LISTEN_FDS": "1", "LISTEN_PID": "8"}, None),
+            ({"LISTEN_FDS": "1"}, None),
+            ({"LISTEN_FDS": "0", "LISTEN_PID": "7"}, None),
+        ):
+            self.assertEqual(handed_on(environment, 7), wanted, environment)
+
+    def test_severalSocketsAreOneSentence(self) -> None:
+        """Nobody knows which of them is meant."""
+        variables = {"LISTEN_FDS": "2", "LISTEN_PID": "7"}
+        problem = self.assertRaises(ConfigurationError, handed_on, variables, 7)
+        self.assertTrue(str(problem).startswith("systemd hands on 2 sockets"))

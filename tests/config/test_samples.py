@@ -70,6 +70,14 @@ class SampleTests(SynchronousTestCase):
         (seconds,) = re.findall(r"TimeoutStopSec=(\d+)", unit)
         self.assertGreater(int(seconds), ProxySettings().grpc_shutdown_time_seconds)
 
+    def test_proxysSocketHasItsPort(self) -> None:
+        """The page says how it is enabled."""
+        text = (ETC / "systemd" / "rocketbroker-proxy.socket").read_text("ascii")
+        (port,) = re.findall(r"ListenStream=(\d+)", text)
+        self.assertEqual(int(port), ProxySettings().grpc_server_port)
+        page = (ROOT / "docs" / "proxy.rst").read_text("utf-8")
+        self.assertIn("systemctl enable --now rocketbroker-proxy.socket", page)
+
     def test_unitsUseTheSamples(self) -> None:
         """What a unit reads is a sample, and the page says how it gets there."""
         page = (ROOT / "docs" / "operations.rst").read_text("utf-8")
