@@ -5,6 +5,8 @@ This package and L{rocketbroker.cli.server} alone import the reactor.
 
   - L{broker}, L{namesrv}: what twistd runs, and each as a service on a reactor.
   - L{standalone}: both in one process; L{slave_process}: the slaves of its broker.
+  - L{proxy}: a proxy; L{grpc_extra}: whether what it needs is installed; L{grpc_port}:
+    the port by which a standalone broker begins one.
   - L{plugins}: plug-ins of the store, as Twisted finds them.
   - L{options}: flags that the servers share, and how a start is refused.
   - L{logs}: the log, to a file that rotates or to a stream.
@@ -12,7 +14,7 @@ This package and L{rocketbroker.cli.server} alone import the reactor.
   - L{signals}: stopping, and opening the log again.
   - L{faulthandler_log}: tracebacks of a process that is killed, in its log.
   - L{address_lookup}: name servers in DNS and on address servers.
-  - L{systemd}: what systemd is told.
+  - L{systemd}: what systemd is told, and what it hands on.
   - L{certificates}: what servers speak TLS with; L{proxy_certificate}: of them the
     proxy's.
   - L{garbage}: when Python collects garbage.

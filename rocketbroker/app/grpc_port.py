@@ -13,7 +13,6 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any, Final, cast, final
 
 from twisted.internet.defer import Deferred, succeed
@@ -23,6 +22,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from rocketbroker.app.grpc_extra import extra_problem
 from rocketbroker.errors import ConfigurationError
 
 #: Where clients of RocketMQ 5 look for a proxy.
@@ -44,9 +44,6 @@ STOP_SECONDS: Final = 35.0
 #: a processor otherwise.
 PAUSE_SECONDS: Final = 1.0
 
-#: What a proxy needs that is not installed with everything else.
-NEEDED: Final = ("grpc", "google.protobuf")
-
 
 def grpc_port_of(text: str | None) -> int | None:
     """What C{--grpc-port} says: -1 for none, C{None} if it was not given.
@@ -62,17 +59,6 @@ def grpc_port_of(text: str | None) -> int | None:
             f"--grpc-port cannot be {text!r}: it must be a port, or {OFF}."
         )
     return int(text)
-
-
-def missing_package(needed: Sequence[str] = NEEDED) -> str | None:
-    """The first package that is not installed, None if all are."""
-    for name in needed:
-        try:
-            if find_spec(name) is None:
-                return name
-        except ModuleNotFoundError:
-            return name
-    return None
 
 
 def listening(host: str, port: int, is_asked: bool) -> socket.socket | None:
@@ -117,18 +103,18 @@ class GrpcPort:
         reactor: Any,
         listener: socket.socket,
         words: Sequence[str],
-        missing: Callable[[], str | None] = missing_package,
+        problem: Callable[[], str | None] = extra_problem,
     ) -> None:
         """
         @param words: the flags of the proxy.
-        @param missing: names what a proxy needs that is not there.
+        @param problem: says what keeps a proxy from being here.
         """
         self.port = int(listener.getsockname()[1])
         self.begun = 0
         self._reactor = reactor
         self._listener = listener
         self._words = words
-        self._missing = missing
+        self._problem = problem
         self._has_said = False
         self._pause: IDelayedCall | None = None
         self._child: _Child | None = None
@@ -148,14 +134,14 @@ class GrpcPort:
 
     def doRead(self) -> None:
         """Somebody connects."""
-        package = self._missing()
-        if package is not None:
-            self._refuse(package)
+        problem = self._problem()
+        if problem is not None:
+            self._refuse(problem)
             return
         self._reactor.removeReader(self)
         self._begin()
 
-    def _refuse(self, package: str) -> None:
+    def _refuse(self, problem: str) -> None:
         try:
             connection, _ = self._listener.accept()
         except OSError:
@@ -164,9 +150,7 @@ class GrpcPort:
         if not self._has_said:
             self._has_said = True
             self._log.warn(
-                "A client of gRPC is refused: the proxy needs {package}: pip install "
-                "'rocketbroker[grpc]'.",
-                package=package,
+                "A client of gRPC is refused: the proxy {problem}", problem=problem
             )
 
     def connectionLost(self, reason: Failure) -> None:

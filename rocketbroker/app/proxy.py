@@ -24,6 +24,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.certificates import WATCH_SECONDS
+from rocketbroker.app.grpc_extra import import_extra
 from rocketbroker.app.logs import LoggedService, LoggingLines
 from rocketbroker.app.metricsport import MetricsPort, proxy_site
 from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
@@ -158,15 +159,12 @@ class ProxyService(LoggedService):
         @param unused: keys of the file that change nothing here.
         @param listening: has the port; C{None}: it is that of the settings.
         @param flags: whether the port of metrics is to be had, and is any free one.
-        @raise ConfigurationError: grpcio is not installed, the port is taken, or there
-            is something wrong with the certificate.
+        @raise ConfigurationError: the extra is not here, the port is taken, or there is
+            something wrong with the certificate.
         """
-        try:
-            from rocketbroker.proxy.server import Proxy
-        except ImportError as error:
-            raise ConfigurationError(
-                f"A proxy needs {error.name}: pip install 'rocketbroker[grpc]'."
-            ) from error
+        import_extra()
+        from rocketbroker.proxy.server import Proxy
+
         self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
         self._unused = unused

@@ -1,5 +1,5 @@
 # -*- test-case-name: tests.app.test_systemd -*-
-"""What systemd is told, the server is ready, stops, or lives; and what it hands on.
+"""Notices to systemd, as the server is ready, stops, or lives; and its socket.
 
 A unit with C{Type=notify} has a socket for that, named by C{NOTIFY_SOCKET}; see
 sd_notify(3). Units that depend on it wait until it is ready. With C{WatchdogSec=} the

@@ -9,6 +9,7 @@ from typing import Any
 
 from twisted.internet.error import ProcessDone, ProcessTerminated
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -18,7 +19,6 @@ from rocketbroker.app.grpc_port import (
     GrpcPort,
     grpc_port_of,
     listening,
-    missing_package,
 )
 from rocketbroker.errors import ConfigurationError
 
@@ -64,12 +64,12 @@ class GrpcPortTests(SynchronousTestCase):
     def setUp(self) -> None:
         """A port with all that a proxy needs."""
         self.reactor = Reactor()
-        self.missing: str | None = None
+        self.problem: str | None = None
         listener = listening("127.0.0.1", 0, True)
         assert listener is not None
         self.addCleanup(listener.close)
         words = ["-n", "a:1"]
-        self.port = GrpcPort(self.reactor, listener, words, lambda: self.missing)
+        self.port = GrpcPort(self.reactor, listener, words, lambda: self.problem)
         self.port.start()
 
     def connect(self) -> socket.socket:
@@ -104,12 +104,14 @@ class GrpcPortTests(SynchronousTestCase):
         self.assertEqual(self.port.begun, 2)
 
     def test_withoutTheExtraConnectionsAreClosed(self) -> None:
-        """And no process begins."""
-        self.missing = "grpc"
-        for _ in "12":
-            client = self.connect()
-            self.port.doRead()
-            self.assertEqual(client.recv(1), b"")
+        """No process begins, and the log says once what to install."""
+        self.problem = "needs it: install it."
+        with capturedLogs() as logged:
+            for _ in "12":
+                client = self.connect()
+                self.port.doRead()
+                self.assertEqual(client.recv(1), b"")
+        self.assertEqual([event["problem"] for event in logged], [self.problem])
         self.assertEqual(self.reactor.spawned, [])
         self.assertEqual(self.reactor.readers, {self.port})
         self.port.doRead()
@@ -157,8 +159,3 @@ class SocketTests(SynchronousTestCase):
         self.assertEqual([grpc_port_of(text) for text in ("0", "off")], [0, -1])
         for text in ("x", "70000", "-1", ""):
             self.assertRaises(ConfigurationError, grpc_port_of, text)
-
-    def test_whatIsMissingIsNamed(self) -> None:
-        """A package below one that is missing, too."""
-        self.assertIsNone(missing_package(("json", "os.path")))
-        self.assertEqual(missing_package(("nothing.below",)), "nothing.below")
