@@ -14,6 +14,9 @@ from typing import Final
 
 from rocketbroker.errors import ConfigurationError
 
+#: Where clients of RocketMQ 5 look for a proxy.
+GRPC_PORT: Final = 8081
+
 #: The parts, with the oldest version that serves: as in setup.cfg.
 NEEDED: Final = (
     ("grpcio", "1.76"),

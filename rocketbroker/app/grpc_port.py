@@ -25,9 +25,6 @@ from zope.interface import implementer
 from rocketbroker.app.grpc_extra import extra_problem
 from rocketbroker.errors import ConfigurationError
 
-#: Where clients of RocketMQ 5 look for a proxy.
-GRPC_PORT: Final = 8081
-
 #: What says that there is to be none.
 OFF: Final = "off"
 

@@ -29,7 +29,8 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger, globalLogBeginner
 
 from rocketbroker.app.broker import BrokerService, advertised
-from rocketbroker.app.grpc_port import GRPC_PORT, GrpcPort, listening
+from rocketbroker.app.grpc_extra import GRPC_PORT
+from rocketbroker.app.grpc_port import GrpcPort, listening
 from rocketbroker.app.logs import Log, LogOptions
 from rocketbroker.app.namesrv import NameServerService
 from rocketbroker.app.options import kept_changes, refuse

@@ -97,7 +97,7 @@ class StandaloneTests(ExtraCase):
     """C{rocketbroker standalone --grpc-port}."""
 
     def test_clientsAreClosedAndTheLogSaysOnceWhatToInstall(self) -> None:
-        """No process begins; all else is served."""
+        """No process begins, and all else is served. C{rocketbroker doctor} says it."""
         self.make_old()
         words = "standalone --temporary --namesrv-port 0 --port 0 --metrics-port off"
         servers = subprocess.Popen(
@@ -119,6 +119,19 @@ class StandaloneTests(ExtraCase):
         for _ in "12":
             with socket.create_connection((host, int(port)), 30) as client:
                 self.assertEqual(client.recv(1), b"")
+        told = subprocess.run(
+            [
+                *(sys.executable, "-m", "rocketbroker.cli.command", "doctor"),
+                *("-n", ready["namesrv"], "--proxy", ready["grpc"]),
+            ],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        self.assertEqual(told.returncode, 1, told.stderr)
+        self.assertIn("pip install 'rocketbroker[grpc]'", " ".join(told.stdout.split()))
         servers.send_signal(signal.SIGTERM)
         _, log = servers.communicate(timeout=STOP_SECONDS)
         words = TOO_OLD.replace("A proxy", "A client of gRPC is refused: the proxy")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -29,6 +30,9 @@ from tests.integration.typed_topics import prepare
 #: Headers of a call of the client C.
 CALLER = (("x-mq-client-id", "C"),)
 
+#: A setting by which plain text is closed.
+TLS_ONLY = "tls.server.mode=enforcing"
+
 #: How long something may take that is to come soon.
 SECONDS = 20.0
 
@@ -37,6 +41,7 @@ class ProxyProcess:
     """One proxy on ports of its own; it is ready.
 
     @ivar address: where clients reach it.
+    @ivar metrics: where its pages are.
     @ivar process: the proxy.
     """
 
@@ -66,11 +71,11 @@ class ProxyProcess:
         case.addCleanup(self.process.send_signal, signal.SIGTERM)
         ready = json.loads(output.readline())
         self.address = str(ready["proxy"])
-        self._metrics = str(ready["metrics"])
+        self.metrics = str(ready["metrics"])
 
     def page(self, path: str) -> str:
         """A page of the port of metrics."""
-        with urlopen(f"http://{self._metrics}/{path}", timeout=SECONDS) as answer:
+        with urlopen(f"http://{self.metrics}/{path}", timeout=SECONDS) as answer:
             return str(answer.read().decode())
 
     def figures(self) -> dict[str, float]:
@@ -87,6 +92,29 @@ class ProxyProcess:
         """Let it end; its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(STOP_SECONDS)
+
+
+def port_of(address: str) -> int:
+    """The port of C{host:port}."""
+    return int(address.rpartition(":")[2])
+
+
+def doctor(*proxies: str) -> dict[str, tuple[str, str]]:
+    """What C{rocketbroker doctor} finds of proxies, by their addresses."""
+    named = [word for address in proxies for word in ("--proxy", address)]
+    words = "-m rocketbroker.cli.command doctor -n 127.0.0.1:1 -o json"
+    ended = subprocess.run(
+        [sys.executable, *words.split(), *named],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    rows = json.loads(ended.stdout)
+    return {
+        row["of"].removeprefix("proxy "): (row["status"], row["found"]) for row in rows
+    }
 
 
 def telemetry(channel: grpc.aio.Channel) -> Any:
@@ -201,6 +229,28 @@ class CertificateTests(SynchronousTestCase):
             loaded = maps.read_text()
             self.assertIn("_ssl", loaded)
             self.assertNotIn("cryptography", loaded)
+
+
+class DoctorTests(SynchronousTestCase):
+    """C{rocketbroker doctor}."""
+
+    timeout = 120
+
+    def test_proxiesAreAskedWhetherTheyServe(self) -> None:
+        """In plain text; of one that speaks TLS only nothing more is asked. What is no
+        proxy is a problem, and so is a port where nobody listens."""
+        with socket.create_server(("127.0.0.1", 0)) as unused:
+            nobody = f"127.0.0.1:{unused.getsockname()[1]}"
+        proxies = ProxyProcess(self), ProxyProcess(self, "--set", TLS_ONLY)
+        serving, enforcing = (f"127.0.0.1:{port_of(each.address)}" for each in proxies)
+        page = proxies[0].metrics
+        found = doctor(serving, enforcing, page, nobody)
+        self.assertEqual(found[serving], ("ok", "serves clients of gRPC"))
+        self.assertEqual(found[enforcing][0], "ok")
+        self.assertIn("speaks TLS only", found[enforcing][1])
+        for address, words in ((page, "does not speak gRPC"), (nobody, "refused")):
+            self.assertEqual(found[address][0], "problem")
+            self.assertIn(words, found[address][1])
 
 
 class RestartTests(SynchronousTestCase):

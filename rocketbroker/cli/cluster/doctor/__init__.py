@@ -5,5 +5,6 @@ The parts:
 
   - L{doctor}: the verb.
   - L{finding}: one thing that is wrong.
-  - L{machine_checks}, L{cluster_checks}, L{replica_checks}: what is looked at.
+  - L{machine_checks}, L{cluster_checks}, L{replica_checks}, L{proxy_checks}: what is
+    looked at; L{grpc_health}: a proxy, by its port.
 """

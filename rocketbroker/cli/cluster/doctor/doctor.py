@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 import click
 
 from rocketbroker.cli.cluster.cluster import Cluster
 from rocketbroker.cli.cluster.doctor.cluster_checks import of_cluster
-from rocketbroker.cli.cluster.doctor.finding import PROBLEM
+from rocketbroker.cli.cluster.doctor.finding import PROBLEM, Finding
+from rocketbroker.cli.cluster.doctor.proxy_checks import of_proxies
 from rocketbroker.cli.cluster.options import changing
 from rocketbroker.cli.exit_status import Failure
 from rocketbroker.cli.rows import Rows
@@ -20,17 +24,28 @@ from rocketbroker.cli.rows import Rows
     type=click.Path(exists=True, dir_okay=False),
     help="Check this machine for a broker with that settings file, instead.",
 )
+@click.option(
+    "--proxy",
+    "proxies",
+    metavar="HOST:PORT",
+    multiple=True,
+    help="Look at this proxy for clients of gRPC; may be given again. "
+    "[default: port 8081 of the name servers' hosts, if a proxy is there]",
+)
 @changing
-def doctor(cluster: Cluster, rows: Rows, config: str | None) -> None:
+def doctor(
+    cluster: Cluster, rows: Rows, config: str | None, proxies: tuple[str, ...]
+) -> None:
     """Look for what is wrong, and say what to do.
 
     Name servers that disagree, addresses that clients cannot use, disks, clocks,
-    settings that contradict each other, slaves that do not follow. With --config:
-    settings, ports, limits and disk of this machine, before a broker is started. Exit
-    status 1: there are problems.
+    settings that contradict each other, slaves that do not follow, proxies that do not
+    serve. With --config: settings, ports, limits and disk of this machine, before a
+    broker is started. Exit status 1: there are problems.
     """
+    found: Iterator[Finding]
     if config is None:
-        found = of_cluster(cluster)
+        found = chain(of_cluster(cluster), of_proxies(cluster, proxies))
     else:
         from rocketbroker.cli.cluster.doctor.machine_checks import of_machine
 

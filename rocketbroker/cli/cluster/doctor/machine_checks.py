@@ -14,6 +14,7 @@ from rocketbroker.cli.cluster.doctor.cluster_checks import (
     of_settings,
 )
 from rocketbroker.cli.cluster.doctor.finding import OK, PROBLEM, WARNING, Finding
+from rocketbroker.cli.cluster.doctor.proxy_checks import of_extra
 from rocketbroker.config import properties
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.effects import ignored
@@ -53,6 +54,7 @@ def of_machine(path: str) -> Iterator[Finding]:
     yield from of_ports(settings)
     yield from of_limits()
     yield from of_disk(settings.store, Disk())
+    yield from of_extra()
 
 
 def of_told_address(settings: BrokerSettings) -> Iterator[Finding]:
