@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes both servers."""
+"""A real Prometheus scrapes servers of each kind."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import grpc
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.proxy.service import SERVICE
 from rocketbroker.threads import connect
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
 from rocketbroker.wire.frames import encode
-from scripts.lab.servers import Cluster, free_base
+from scripts.lab.servers import Cluster, environment, free_base
 from tests.broker.rig import heartbeat
 from tests.integration.javacase import until
 
@@ -39,7 +42,8 @@ global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: ['{etc}/prometheus/rocketbroker.rules.yml']
 scrape_configs:
   - job_name: rocketbroker
-    static_configs: [{{targets: ['127.0.0.1:{broker}', '127.0.0.1:{namesrv}']}}]
+    static_configs:
+      - targets: ['127.0.0.1:{broker}', '127.0.0.1:{namesrv}', '{proxy}']
 """
 
 
@@ -47,15 +51,19 @@ class PrometheusTests(SynchronousTestCase):
     """What it stores is what happened."""
 
     def setUp(self) -> None:
-        """A cluster, and a Prometheus that knows it."""
+        """A cluster with a proxy, and a Prometheus that knows them."""
         program = shutil.which("prometheus")
         if program is None:
             raise SkipTest("needs Prometheus; no program of that name was found")
         cluster = Cluster().start()
         self.addCleanup(cluster.stop)
         self.cluster = cluster
+        self.proxy = self.started_proxy(cluster)
         text = CONFIGURATION.format(
-            broker=cluster.broker_metrics, namesrv=cluster.namesrv_metrics, etc=ETC
+            broker=cluster.broker_metrics,
+            namesrv=cluster.namesrv_metrics,
+            proxy=self.proxy["metrics"],
+            etc=ETC,
         )
         (cluster.folder / "prometheus.yml").write_text(text)
         self.port = free_base()
@@ -73,6 +81,36 @@ class PrometheusTests(SynchronousTestCase):
         )
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
+
+    def started_proxy(self, cluster: Cluster) -> dict[str, Any]:
+        """A proxy; what it says when it is ready."""
+        proxy = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "rocketbroker.cli.command", "proxy", "run"),
+                *("-n", cluster.names, "--set", "grpcServerPort=0"),
+                *("--metrics-port", "0", "--output", "json"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            cwd=cluster.folder,
+        )
+        self.addCleanup(proxy.wait)
+        self.addCleanup(proxy.kill)
+        assert proxy.stdout is not None
+        with proxy.stdout as output:
+            ready: dict[str, Any] = json.loads(output.readline())
+        return ready
+
+    def call_proxy(self, seconds: float = 1.0) -> None:
+        """Calls that are answered, and others that are refused, for a while."""
+        end = time.monotonic() + seconds
+        with grpc.insecure_channel(self.proxy["proxy"]) as channel:
+            while time.monotonic() < end:
+                for method in ("Heartbeat", "AckMessage"):
+                    call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
+                    call(b"", metadata=(("x-mq-client-id", "C"),), timeout=10)
+                time.sleep(0.1)
 
     def ask(self, path: str, **words: str) -> dict[str, Any]:
         """What Prometheus answers."""
@@ -106,7 +144,7 @@ class PrometheusTests(SynchronousTestCase):
         member.sendall(encode(Command(RequestCode.HEART_BEAT, body=beat)))
 
     def test_scrape(self) -> None:
-        """Both targets are up, and timers of both are timed; counters have RocketMQ's
+        """All targets are up, and timers of two are timed; counters have RocketMQ's
         names and our numbers. A group that broadcasts has members and no lag."""
         with Client(Settings(self.cluster.names)) as client:
             producer = Producer(client)
@@ -117,7 +155,7 @@ class PrometheusTests(SynchronousTestCase):
         self.query(
             'absent({__name__=~".*(lag|ready|latency).*",consumer_group="Everywhere"})'
         )
-        self.query("count(up == 1) == 2")
+        self.query("count(up == 1) == 3")
         (series,) = self.query('rocketmq_messages_in_total{topic="Scraped"} == 7')
         labels = series["metric"]
         self.assertEqual(labels["message_type"], "normal")
@@ -135,6 +173,10 @@ class PrometheusTests(SynchronousTestCase):
             session.send("Shown", b"late", delay_level=18)
             with session.consumer("Shown", group="G", start="earliest") as messages:
                 next(messages).ack()
+        # A counter that appears has a rate when it has grown.
+        self.call_proxy()
+        self.query('rocketbroker_proxy_calls_total{code="ILLEGAL_TOPIC"}')
+        self.call_proxy()
         dashboard = json.loads((ETC / "grafana" / "rocketbroker.json").read_text())
         for panel in dashboard["panels"]:
             for target in panel.get("targets", ()):
@@ -167,8 +209,13 @@ class PrometheusTests(SynchronousTestCase):
             raise SkipTest("needs promtool")
         with Client(Settings(self.cluster.names)) as client:
             Producer(client).send(Message("Scraped", b"x"))
-        for port in (self.cluster.broker_metrics, self.cluster.namesrv_metrics):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        self.call_proxy()
+        for address in (
+            f"127.0.0.1:{self.cluster.broker_metrics}",
+            f"127.0.0.1:{self.cluster.namesrv_metrics}",
+            self.proxy["metrics"],
+        ):
+            with urllib.request.urlopen(f"http://{address}/metrics") as answer:
                 self.assertIn("version=0.0.4", answer.headers["Content-Type"])
                 text = answer.read()
             checked = subprocess.run(
