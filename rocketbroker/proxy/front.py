@@ -64,6 +64,10 @@ KEEPALIVE_IDLE_SECONDS: Final = 60
 KEEPALIVE_STEP_SECONDS: Final = 12
 KEEPALIVE_PROBES: Final = 5
 
+#: When the port is closed, connections that have come have so long to be opened: two
+#: round trips, and no longer, as others have only connected.
+OPENING_SECONDS: Final = 1.0
+
 #: When the server behind has stopped, its last bytes have so long to reach clients.
 DRAIN_SECONDS: Final = 5.0
 
@@ -200,19 +204,22 @@ class Front:
         port = address.rpartition(":")[2]
         return self._peers.get(int(port), address) if port.isdecimal() else address
 
-    def stop_accepting(self) -> None:
-        """Close the port, and what is not open yet; the others go on."""
+    async def stop_accepting(self) -> None:
+        """Close the port. Connections that are being opened have a moment for that, and
+        those that are open go on."""
         if self._listening.fileno() < 0:
             return
         if self._server_port:
             self._loop.remove_reader(self._listening)
         self._listening.close()
+        if self._opening:
+            await asyncio.wait(list(self._opening), timeout=OPENING_SECONDS)
         for task in list(self._opening):
             task.cancel()
 
     async def stop(self) -> None:
         """Close everything, as soon as what the server has said has been taken."""
-        self.stop_accepting()
+        await self.stop_accepting()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._is_empty.wait()

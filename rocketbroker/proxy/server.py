@@ -110,7 +110,7 @@ class Proxy:
         """
         self.serves = False
         self._health.drain()
-        self._front.stop_accepting()
+        await self._front.stop_accepting()
         self.service.drain()
         self.calls.drain()
         await self._server.stop(self._settings.grpc_shutdown_time_seconds)

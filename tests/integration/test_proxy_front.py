@@ -245,6 +245,28 @@ class FrontTests(SynchronousTestCase):
             scene.front.closed, {"it speaks TLS, and there is no certificate": 1}
         )
 
+    def test_connectionsBeingOpenedAreServedWhenThePortCloses(self) -> None:
+        """Those that come later are refused, and what says nothing is closed."""
+
+        async def scenario(scene: Scene) -> None:
+            scene.has_certificate.clear()
+            silent, idle = await scene.connect()
+            coming = asyncio.create_task(scene.connect(trusting("h2")))
+            while not scene.asked:
+                await asyncio.sleep(0.01)
+            closing = asyncio.create_task(scene.front.stop_accepting())
+            await asyncio.sleep(0)
+            with self.assertRaises(ConnectionRefusedError):
+                await scene.connect()
+            scene.has_certificate.set()
+            writer = await self.echoed(*await coming)
+            self.assertTrue(await at_end(silent))
+            await closing
+            writer.close()
+            idle.close()
+
+        self.play(scenario)
+
     async def echoed(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> asyncio.StreamWriter:
