@@ -1,6 +1,6 @@
 """The official Python client for RocketMQ 5 (gRPC), in a process of its own.
 
-    python3 -m scripts.lab.official_python ENDPOINT SCENARIO TOPIC [tls]
+    python3 -m scripts.lab.official_python ENDPOINT SCENARIO TOPIC [tls | WORD ...]
 
 It does one scenario on a fresh topic, and prints C{passed}. Its log goes below HOME.
 With TLS it checks certificates: C{GRPC_DEFAULT_SSL_ROOTS_FILE_PATH} in the environment
@@ -13,7 +13,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from rocketmq import (
@@ -85,12 +85,18 @@ class Committing(TransactionChecker):  # type: ignore[misc]  # likewise
 
 
 class Scene:
-    """One scenario's clients."""
+    """One scenario's clients.
 
-    def __init__(self, endpoint: str, topic: str, is_tls: bool) -> None:
+    @ivar words: what else the scenario is told.
+    """
+
+    def __init__(
+        self, endpoint: str, topic: str, is_tls: bool, words: Sequence[str] = ()
+    ) -> None:
         self.configuration = ClientConfiguration(endpoint, Credentials("a", "b"))
         self._is_tls = is_tls
         self.topic = topic
+        self.words = words
         self.group = f"G_{topic}"
         self._running: list[Any] = []
 
@@ -217,6 +223,39 @@ def receive_one(consumer: Any) -> list[Any]:
     return list(found)
 
 
+class Slow(MessageListener):  # type: ignore[misc]  # likewise
+    """Takes as long as it is told for each message."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.begun: list[bytes] = []
+        self.done: queue.Queue[bytes] = queue.Queue()
+
+    def consume(self, message: Any) -> Any:
+        """Take one."""
+        self.begun.append(message.body)
+        time.sleep(self._seconds)
+        self.done.put(message.body)
+        return ConsumeResult.SUCCESS
+
+
+def slow(scene: Scene) -> None:
+    """Messages whose listener is slow come once.
+
+    Its words: for how long it has each, and for how long none may come after that.
+    """
+    seconds, after = map(float, scene.words)
+    listener = Slow(seconds)
+    scene.push(listener)
+    producer = scene.producer()
+    sent = [b"0", b"1", b"2"]
+    for body in sent:
+        producer.send(made(scene.topic, body.decode()))
+    done = [listener.done.get(timeout=seconds + SECONDS) for _ in sent]
+    time.sleep(after)
+    assert sorted(done) == sorted(listener.begun) == sent, listener.begun
+
+
 def steady(scene: Scene) -> None:
     """Sends until standard input ends, and receives; a proxy may be another meanwhile.
 
@@ -276,13 +315,14 @@ SCENARIOS: Final[dict[str, Callable[[Scene], None]]] = {
     "delay": delay,
     "transaction": transaction,
     "retry": retry,
+    "slow": slow,
 }
 
 
 def main() -> int:
     """Do one."""
     endpoint, scenario, topic, *more = sys.argv[1:]
-    scene = Scene(endpoint, topic, more == ["tls"])
+    scene = Scene(endpoint, topic, more == ["tls"], more)
     try:
         SCENARIOS[scenario](scene)
     finally:

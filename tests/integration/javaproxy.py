@@ -16,16 +16,15 @@ from typing import Final
 
 from twisted.trial.unittest import SkipTest
 
-from scripts.lab.javabroker import JavaServer, jars
-from scripts.lab.javaclient import PROJECT, QUICK, Program, building, why_not
+from scripts.lab.grpcjava import java_client
+from scripts.lab.javabroker import JavaServer
+from scripts.lab.javaclient import PROJECT, Program, building
 from scripts.lab.servers import free_base
 
-#: The Proxy, and the clients.
+#: The Proxy, and Node's client.
 PROXY_VERSION: Final = "5.3.3"
-JAVA_VERSION: Final = "5.0.8"
 NODE_VERSION: Final = "1.0.8"
 
-GRPC_DRIVER: Final = PROJECT / "grpc" / "GrpcDriver.java"
 NODE_DRIVER: Final = Path(__file__).resolve().parent / "node" / "driver.js"
 
 
@@ -88,21 +87,6 @@ def node_package(name: str, version: str) -> Path:
                 raise RuntimeError(f"npm: {done.stdout[-2000:]}{done.stderr[-2000:]}")
             stamp.touch()
     return target / "node_modules"
-
-
-def java_client(address: str, folder: Path, *words: str) -> Program:
-    """The Java client before the Proxy at an address.
-
-    @param words: C{tls}, for connections as it makes them unless told otherwise.
-    """
-    reason = why_not()
-    if reason is not None:
-        raise SkipTest(reason)
-    path = f"{jars(JAVA_VERSION, 'client-java')}/*"
-    home = f"-Duser.home={folder}"
-    options = [*QUICK, "-Xmx256m", home, "-cp", path]
-    started = ["java", *options, str(GRPC_DRIVER), address, *words]
-    return Program(started, folder, "grpc-java.log")
 
 
 def node_client(address: str, folder: Path) -> Program:

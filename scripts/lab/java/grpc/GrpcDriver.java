@@ -169,19 +169,36 @@ public final class GrpcDriver {
         return Collections.singletonMap(text(c, "topic"), new FilterExpression(expression, type));
     }
 
-    private JsonElement startPush(JsonObject c) throws ClientException {
+    private JsonElement startPush(JsonObject c) throws ClientException, IOException {
         String name = text(c, "name");
         long fails = number(c, "fails", 0);
+        long slowMs = number(c, "slowMs", 0);
+        // Where lines go, of a consumer that has too many messages for a box: body, time.
+        PrintStream lines = c.has("file") ? new PrintStream(text(c, "file"), "UTF-8") : null;
         ConcurrentLinkedQueue<JsonObject> box = new ConcurrentLinkedQueue<>();
         boxes.put(name, box);
         started.put(name, PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration)
             .setConsumerGroup(text(c, "group")).setSubscriptionExpressions(wanted(c)).setConsumptionThreadCount(4)
             .setMessageListener(message -> {
-                box.add(shown(message));
+                if (lines == null) {
+                    box.add(shown(message));
+                } else {
+                    String body = StandardCharsets.UTF_8.decode(message.getBody()).toString();
+                    lines.println(body + " " + System.currentTimeMillis());
+                }
+                rest(slowMs);
                 boolean isBad = message.getProperties().containsKey("bad") && message.getDeliveryAttempt() <= fails;
                 return isBad ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
             }).build());
         return JsonNull.INSTANCE;
+    }
+
+    private static void rest(long milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private JsonElement received(JsonObject c) throws InterruptedException {
