@@ -90,11 +90,6 @@ class ProxyFamilies:
                 len(calls.clients),
             ),
             (
-                "rocketbroker_proxy_half_messages",
-                "half messages that may be ended here",
-                len(calls.halves),
-            ),
-            (
                 "rocketbroker_proxy_kept_invisible_messages",
                 "messages whose invisible time is renewed",
                 len(calls.renewals),

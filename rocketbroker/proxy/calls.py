@@ -44,7 +44,7 @@ from rocketbroker.proxy.sends import (
 )
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.proxy.statuses import Refusal, ok, status_of
-from rocketbroker.proxy.transactions import Halves, end_request
+from rocketbroker.proxy.transactions import Half, end_request
 from rocketbroker.records import ids
 from rocketbroker.records.malformed import Malformed
 from rocketbroker.records.properties import SHARDING_KEY
@@ -94,7 +94,6 @@ class Calls:
     """All calls but telemetry.
 
     @ivar clients: who is there.
-    @ivar halves: half messages that may be ended here.
     @ivar renewals: messages that are kept invisible.
     @ivar given_back: how many receives ended without their client.
     """
@@ -104,7 +103,6 @@ class Calls:
         instance: Instance,
         brokers: Brokers,
         clients: Clients,
-        halves: Halves,
         settings: ProxySettings,
     ) -> None:
         self._runtime = instance.runtime
@@ -112,7 +110,6 @@ class Calls:
         self._brokers = brokers
         self._settings = settings
         self.clients = clients
-        self.halves = halves
         self.renewals = Renewals(settings, self.change)
         self.given_back = 0
         self._waiting: set[_Reception] = set()
@@ -201,15 +198,13 @@ class Calls:
         transaction_id = ""
         system = request.messages[0].system_properties
         if system.message_type == pb.MessageType.TRANSACTION:
-            transaction_id = result.transaction_id or result.message_id
-            self.halves.put(
-                request.messages[0].topic.name,
-                transaction_id,
+            half = Half(
                 result.queue.broker,
                 ids.parse_offset_id(result.offset_ids[0]).position,
                 result.queue_offset,
-                self._runtime.monotonic(),
+                result.transaction_id or result.message_id,
             )
+            transaction_id = half.text()
         return pb.SendResultEntry(
             status=ok(),
             message_id=",".join(result.message_ids),
@@ -253,21 +248,14 @@ class Calls:
         """Let readers have a half message, or nobody."""
         try:
             topic = topic_of(request.topic)
-            transaction_id = request.transaction_id
-            if not transaction_id.strip():
+            if not request.transaction_id.strip():
                 words = "transaction id cannot be empty"
                 raise Refusal(Code.INVALID_TRANSACTION_ID, words)
-            now = self._runtime.monotonic()
-            half = self.halves.take(topic, transaction_id, now)
-            if half is None:
-                raise Refusal(
-                    Code.INTERNAL_SERVER_ERROR, "cannot found transaction data"
-                )
+            half = Half.parse(request.transaction_id)
             command = end_request(
                 topic,
                 half,
                 request.message_id,
-                transaction_id,
                 request.resolution,
                 request.source == pb.TransactionSource.SOURCE_SERVER_CHECK,
             )

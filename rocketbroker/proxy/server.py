@@ -24,14 +24,13 @@ from rocketbroker.proxy.health import Health
 from rocketbroker.proxy.service import Service
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.proxy.telemetry import Telemetry
-from rocketbroker.proxy.transactions import Halves
 
 _log: Final = logging.getLogger("rocketbroker.proxy")
 
 #: How often brokers hear that we are a producer of topics with transactions.
 HEARTBEAT_SECONDS: Final = 20.0
 
-#: How often clients that are silent are looked for, and half messages that are old.
+#: How often clients that are silent are looked for.
 SCAN_SECONDS: Final = 10.0
 
 #: What gRPC is told about connections: docs/facts/proxy.md 3.3.
@@ -67,8 +66,7 @@ class Proxy:
             settings.topic_route_service_cache_refresh_seconds,
         )
         self._clients = Clients(settings.channel_expired_timeout)
-        self._halves = Halves(settings)
-        parts = self._instance, brokers, self._clients, self._halves, settings
+        parts = self._instance, brokers, self._clients, settings
         self.calls = Calls(*parts)
         self._telemetry = Telemetry(*parts)
         self.service = Service(self.calls, self._telemetry, front.peer)
@@ -123,7 +121,6 @@ class Proxy:
         while True:
             await runtime.sleep(SCAN_SECONDS)
             now = runtime.monotonic()
-            self._halves.clean(now)
             for client in self._clients.silent(now):
                 _log.info("Client %s is silent, and is forgotten", client.client_id)
                 await self.calls.renewals.clear(client.client_id)

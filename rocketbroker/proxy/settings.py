@@ -73,8 +73,6 @@ class ProxySettings:
     renew_max_time_millis: int = 10_800_000
     renew_schedule_period_millis: int = 5000
     max_renew_retry_times: int = 3
-    transaction_data_expire_millis: int = 30_000
-    transaction_data_max_num: int = 15
     channel_expired_timeout: int = 120_000
     topic_route_service_cache_refresh_seconds: int = 20
     proxy_cluster_name: str = "DefaultCluster"

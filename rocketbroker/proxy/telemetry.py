@@ -29,7 +29,7 @@ from rocketbroker.proxy.pops import filter_of
 from rocketbroker.proxy.received import message_of
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.proxy.statuses import Refusal, ok
-from rocketbroker.proxy.transactions import Halves
+from rocketbroker.proxy.transactions import Half
 from rocketbroker.records import properties
 from rocketbroker.records.batches import messages
 from rocketbroker.records.malformed import Malformed
@@ -52,13 +52,11 @@ class Telemetry:
         instance: Instance,
         brokers: Brokers,
         clients: Clients,
-        halves: Halves,
         settings: ProxySettings,
     ) -> None:
         self._instance = instance
         self._brokers = brokers
         self._clients = clients
-        self._halves = halves
         self._settings = settings
         self._beating: set[str] = set()
         instance.connections.watch(RequestCode.CHECK_TRANSACTION_STATE, self._asked)
@@ -146,14 +144,11 @@ class Telemetry:
             _log.info("Nobody can be asked now about a transaction of %s", topic)
             return
         runtime = self._instance.runtime
-        transaction_id = asked.transaction_id or stored.message_id
-        self._halves.put(
-            topic,
-            transaction_id,
+        half = Half(
             broker,
             asked.commit_log_offset,
             asked.tran_state_table_offset,
-            runtime.monotonic(),
+            asked.transaction_id or stored.message_id,
         )
         message = message_of(stored, real, 0, None, runtime.wall_ms())
         message.system_properties.message_type = MessageType.TRANSACTION
@@ -161,7 +156,7 @@ class Telemetry:
             client,
             TelemetryCommand(
                 recover_orphaned_transaction_command=RecoverOrphanedTransactionCommand(
-                    message=message, transaction_id=transaction_id
+                    message=message, transaction_id=half.text()
                 )
             ),
         )

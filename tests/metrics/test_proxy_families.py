@@ -20,7 +20,6 @@ class ProxyFamiliesTests(SynchronousTestCase):
         proxied = Proxied(metrics_label="zone:a")
         service = Service(proxied.calls, proxied.telemetry, str)
         proxied.produce("T")
-        proxied.halves.put("T", "X", "b1", 1, 2, proxied.runtime.monotonic())
         service.handler()
         service.counts.ended("Heartbeat", "OK")
         families = ProxyFamilies(
@@ -43,7 +42,6 @@ class ProxyFamiliesTests(SynchronousTestCase):
             ("rocketmq_proxy_up", 1),
             ("rocketbroker_proxy_calls_total", 1),
             ("rocketbroker_proxy_clients", 1),
-            ("rocketbroker_proxy_half_messages", 1),
             ("rocketbroker_proxy_streams", 0),
             ("rocketbroker_proxy_kept_invisible_messages", 0),
             ("rocketbroker_proxy_renewals_total", 0),

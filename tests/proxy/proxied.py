@@ -24,7 +24,6 @@ from rocketbroker.proxy.messages_pb2 import (
 )
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.proxy.telemetry import Telemetry
-from rocketbroker.proxy.transactions import Halves
 from rocketbroker.testing.puppet_cluster import PuppetBroker, PuppetCluster
 from rocketbroker.testing.runtime import MemoryRuntime
 
@@ -50,12 +49,10 @@ class Proxied:
         )
         self.brokers = Brokers(self.instance, "DefaultCluster", 20.0)
         self.clients = Clients(self.settings.channel_expired_timeout)
-        self.halves = Halves(self.settings)
         parts = (
             self.instance,
             self.brokers,
             self.clients,
-            self.halves,
             self.settings,
         )
         self.calls = Calls(*parts)

@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.proxy.messages_pb2 import ClientType, Code, MessageType, Settings
 from rocketbroker.proxy.statuses import Refusal
+from rocketbroker.proxy.transactions import Half
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import ONEWAY, Command
 from tests.proxy.proxied import Proxied
@@ -86,16 +87,14 @@ class CheckTests(SynchronousTestCase):
         self.assertIn("T", groups)
 
     def test_producerIsAskedOverItsStream(self) -> None:
-        """And its answer finds the half message."""
+        """By an id that finds the half message."""
         self.check()
         command = self.proxied.commands[-1].recover_orphaned_transaction_command
-        self.assertEqual(command.transaction_id, "tx")
+        half = Half.parse(command.transaction_id)
+        self.assertEqual(half, Half("b1", 77, 5, "tx"))
         self.assertEqual(command.message.body, b"half")
         system = command.message.system_properties
         self.assertEqual(system.message_type, MessageType.TRANSACTION)
-        half = self.proxied.halves.take("T", "tx", 0.0)
-        assert half is not None
-        self.assertEqual((half.broker, half.position), ("b1", 77))
 
     def test_nobodyIsAskedWithoutAStream(self) -> None:
         """The broker asks again."""
@@ -103,4 +102,3 @@ class CheckTests(SynchronousTestCase):
         count = len(self.proxied.commands)
         self.check()
         self.assertEqual(len(self.proxied.commands), count)
-        self.assertIsNone(self.proxied.halves.take("T", "tx", 0.0))

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.proxy.messages_pb2 import TransactionResolution
-from rocketbroker.proxy.settings import ProxySettings
-from rocketbroker.proxy.transactions import Half, Halves, end_request
+from rocketbroker.proxy.messages_pb2 import Code, TransactionResolution
+from rocketbroker.proxy.statuses import Refusal
+from rocketbroker.proxy.transactions import Half, end_request
 
 
-class HalvesTests(SynchronousTestCase):
-    """L{Halves}."""
+class HalfTests(SynchronousTestCase):
+    """L{Half}."""
 
-    def test_newestIsTakenOnce(self) -> None:
-        """Then the one before."""
-        halves = Halves(ProxySettings())
-        halves.put("T", "1", "b1", 10, 1, 0.0)
-        halves.put("T", "1", "b1", 20, 2, 1.0)
-        self.assertEqual(halves.take("T", "1", 2.0), Half("b1", 20, 2, 31.0))
-        self.assertEqual(halves.take("T", "1", 2.0), Half("b1", 10, 1, 30.0))
-        self.assertIsNone(halves.take("T", "1", 2.0))
-        self.assertIsNone(halves.take("U", "1", 2.0))
+    def test_idSaysWhereTheHalfIs(self) -> None:
+        """The broker's own id may have any characters."""
+        half = Half("b1", 10, 1, "my own id")
+        self.assertEqual(half.text(), "10 1 b1 my own id")
+        self.assertEqual(Half.parse(half.text()), half)
 
-    def test_oldOnesAreForgotten(self) -> None:
-        """After 30 seconds, and where there are more than 15."""
-        halves = Halves(ProxySettings())
-        for number in range(20):
-            halves.put("T", "1", "b1", number, 0, 0.0)
-        halves.put("T", "2", "b1", 0, 0, 10.0)
-        found = 0
-        while halves.take("T", "1", 1.0):
-            found += 1
-        self.assertEqual(found, 15)
-        halves.put("T", "1", "b1", 0, 0, 0.0)
-        self.assertIsNone(halves.take("T", "1", 30.0))
-        halves.put("T", "1", "b1", 0, 0, 0.0)
-        halves.clean(30.0)
-        self.assertEqual(len(halves), 1)
+    def test_otherIdsFindNothing(self) -> None:
+        """As those of RocketMQ's Proxy."""
+        for text in ("01ID", "1 2 b1", "x 2 b1 01ID"):
+            problem = self.assertRaises(Refusal, Half.parse, text)
+            self.assertEqual(problem.code, Code.INTERNAL_SERVER_ERROR)
 
     def test_requestSaysTheOutcome(self) -> None:
         """Commit, rollback, or that it is not known."""
@@ -45,11 +31,12 @@ class HalvesTests(SynchronousTestCase):
             (TransactionResolution.ROLLBACK, "12"),
             (TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED, "0"),
         ):
-            half = Half("b1", 10, 1, 0.0)
-            command = end_request("T", half, "id", "tx", resolution, True)
+            half = Half("b1", 10, 1, "tx")
+            command = end_request("T", half, "id", resolution, True)
             ext = command.ext or {}
             self.assertEqual(ext["commitOrRollback"], outcome)
             self.assertEqual((ext["producerGroup"], ext["msgId"]), ("T", "id"))
             self.assertEqual(ext["commitLogOffset"], "10")
+            self.assertEqual(ext["transactionId"], "tx")
             self.assertEqual(ext["fromTransactionCheck"], "true")
             self.assertEqual(command.remark, "end transaction from proxy")
