@@ -110,10 +110,16 @@ class Calls:
         self._brokers = brokers
         self._settings = settings
         self.clients = clients
-        self.renewals = Renewals(settings, self.change)
+        self.renewals = Renewals(settings, self.change, self._is_here)
         self.given_back = 0
         self._waiting: set[_Reception] = set()
         self._drains = False
+
+    def _called(self, caller: Caller) -> None:
+        self.clients.called(caller.client_id, self._runtime.monotonic())
+
+    def _is_here(self, client_id: str) -> bool:
+        return self.clients.is_here(client_id, self._runtime.monotonic())
 
     # Where.
 
@@ -274,6 +280,7 @@ class Calls:
         A client that goes away in between leaves its poll at the broker. What that
         brings, and what is not taken of an answer, is given to others soon.
         """
+        self._called(caller)
         reception = _Reception(self._runtime.future())
         self._waiting.add(reception)
         if self._drains:
@@ -418,6 +425,7 @@ class Calls:
         self, caller: Caller, request: pb.AckMessageRequest
     ) -> pb.AckMessageResponse:
         """Acknowledge messages, each by itself."""
+        self._called(caller)
         try:
             topic, group = topic_of(request.topic), group_of(request.group)
         except Refusal as problem:
@@ -571,6 +579,7 @@ class Calls:
         self, caller: Caller, request: pb.HeartbeatRequest
     ) -> pb.HeartbeatResponse:
         """A client is there still."""
+        self._called(caller)
         client = self.clients.get(caller.client_id)
         if client is None or client.settings is None:
             code = Code.UNRECOGNIZED_CLIENT_TYPE

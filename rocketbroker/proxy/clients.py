@@ -38,6 +38,10 @@ CUSTOMIZED: Final = (
 #: The exponential policy of a group that gives none: milliseconds, and the factor.
 EXPONENTIAL: Final = (5000, 7_200_000, 2)
 
+#: A client that has not called for so long has gone, or has gone to another proxy: each
+#: sends a heartbeat every ten seconds.
+HERE_SECONDS: Final = 30.0
+
 
 def duration(milliseconds: int) -> Duration:
     """A time span."""
@@ -157,6 +161,7 @@ class Clients:
         """
         self._silence = silence_ms / 1000
         self._known: dict[str, Client] = {}
+        self._called: dict[str, float] = {}
         self._turn = 0
 
     def __len__(self) -> int:
@@ -170,6 +175,15 @@ class Clients:
         found.heard_at = now
         return found
 
+    def called(self, client_id: str, now: float) -> None:
+        """A client has called, known or not."""
+        self._called[client_id] = now
+
+    def is_here(self, client_id: str, now: float) -> bool:
+        """Whether a client has called lately."""
+        at = self._called.get(client_id)
+        return at is not None and now - at < HERE_SECONDS
+
     def get(self, client_id: str) -> Client | None:
         """The client of that id, if it is known."""
         return self._known.get(client_id)
@@ -180,6 +194,9 @@ class Clients:
 
     def silent(self, now: float) -> Iterator[Client]:
         """Forget those that are silent, and tell which; whose stream is open is not."""
+        for client_id, at in [*self._called.items()]:
+            if now - at >= self._silence:
+                del self._called[client_id]
         for client in [*self._known.values()]:
             if client.stream is None and now - client.heard_at >= self._silence:
                 del self._known[client.client_id]

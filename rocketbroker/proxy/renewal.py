@@ -4,6 +4,11 @@
 Each message that is given with I{auto_renew} is kept here by what names it. Before its
 invisible time ends, the broker is asked for more, 1, 3, 5, ... minutes, up to three
 hours. The client has the first handle for ever; the one that counts is found here.
+
+A client that does not call here any more may have gone to another proxy, and may have
+acknowledged its messages there. A broker that is asked for more time then gives them
+out again, so it is not asked.
+
 RocketMQ's Proxy means to do this, and never starts: C{docs/facts/proxy.md} 7.11.
 """
 
@@ -69,9 +74,18 @@ class _Kept:
 class Renewals:
     """All messages that are kept invisible."""
 
-    def __init__(self, settings: ProxySettings, change: Change) -> None:
+    def __init__(
+        self,
+        settings: ProxySettings,
+        change: Change,
+        is_here: Callable[[str], bool],
+    ) -> None:
+        """
+        @param is_here: whether a client has called lately.
+        """
         self._settings = settings
         self._change = change
+        self._is_here = is_here
         self._kept: dict[Place, _Kept] = {}
         self.renewed = 0
 
@@ -107,6 +121,10 @@ class Renewals:
         """Ask for more time for one message."""
         kept = self._kept.get(place)
         if kept is None:
+            return
+        if not self._is_here(place.client_id):
+            if kept.handle.visible_at <= now_ms:
+                del self._kept[place]
             return
         before = kept.handle
         step = STEPS_MS[min(kept.renewals, len(STEPS_MS) - 1)]

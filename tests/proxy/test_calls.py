@@ -240,6 +240,26 @@ class ReceiveTests(SynchronousTestCase):
         self.proxied.clients.forget("C")
         self.assertEqual(self.taken().body, b"a")
 
+    def test_messageIsRenewedWhileItsClientCalls(self) -> None:
+        """A heartbeat that is refused is a call, too."""
+        self.put("a")
+        self.taken()
+        self.proxied.clients.forget("C")
+        renewals, runtime = self.proxied.calls.renewals, self.proxied.runtime
+
+        def renew() -> int:
+            for place in renewals.due(runtime.wall_ms()):
+                self.proxied.finish(renewals.renew(place, runtime.wall_ms()))
+            return renewals.renewed
+
+        runtime.advance(51.0)
+        self.assertEqual(renew(), 0)
+        beat = self.proxied.calls.heartbeat(CALLER, pb.HeartbeatRequest())
+        self.assertEqual(
+            self.proxied.finish(beat).status.code, Code.UNRECOGNIZED_CLIENT_TYPE
+        )
+        self.assertEqual(renew(), 1)
+
     def test_acknowledgedMessageIsDone(self) -> None:
         """And is kept invisible no longer."""
         self.put("a")

@@ -101,6 +101,18 @@ class ClientsTests(SynchronousTestCase):
         self.assertIs(clients.forget("b"), known)
         self.assertIsNone(clients.forget("b"))
 
+    def test_clientIsHereForSomeTimeAfterACall(self) -> None:
+        """Also one that is not known: after a restart none is."""
+        clients = Clients(120_000)
+        clients.called("a", 1.0)
+        self.assertTrue(clients.is_here("a", 30.9))
+        self.assertFalse(clients.is_here("a", 31.0))
+        self.assertFalse(clients.is_here("b", 1.0))
+        self.assertEqual(len(clients), 0)
+        self.assertEqual([*clients.silent(121.0)], [])
+        clients.called("b", 121.0)
+        self.assertFalse(clients.is_here("a", 1.0))
+
     def test_producersWithAStreamAreAskedInTurn(self) -> None:
         """Of the topic."""
         clients = Clients(1000)

@@ -25,7 +25,8 @@ class RenewalTests(SynchronousTestCase):
         self.asked: list[tuple[str, str, int]] = []
         self.problems = 0
         self.now = 1000
-        self.renewals = Renewals(ProxySettings(), self.change)
+        self.here = {"C", "D"}
+        self.renewals = Renewals(ProxySettings(), self.change, self.here.__contains__)
         self.place = place_of("C", "G", "ID", handle(1000))
         self.renewals.keep(self.place, "T", handle(1000))
 
@@ -75,6 +76,18 @@ class RenewalTests(SynchronousTestCase):
         with self.assertLogs("rocketbroker.proxy"):
             for now in (108_000, 113_000, 114_000, 115_000):
                 self.renew(now)
+        self.assertEqual((len(self.asked), len(self.renewals)), (1, 0))
+
+    def test_clientThatCallsElsewhereKeepsNothing(self) -> None:
+        """It may have acknowledged its message there; one that comes back has it on."""
+        self.here.clear()
+        self.renew(51_000)
+        self.assertEqual((self.asked, len(self.renewals)), ([], 1))
+        self.here.add("C")
+        self.renew(52_000)
+        self.assertEqual(self.asked, [("T", "G", 60_000)])
+        self.here.clear()
+        self.renew(112_000)
         self.assertEqual((len(self.asked), len(self.renewals)), (1, 0))
 
     def test_threeHoursAreTheEnd(self) -> None:
