@@ -119,9 +119,12 @@ class Telemetry:
         if new:
             self._instance.tasks.spawn(self._instance.membership.beat())
 
-    async def join(self, topic: str) -> None:
-        """The same for a topic to which half messages go."""
-        await self._join([topic])
+    async def leave(self) -> None:
+        """Be no producer of topics whose producers have all gone: brokers would ask
+        here in vain what others know."""
+        for topic in self._beating - self._clients.topics():
+            self._beating.discard(topic)
+            await self._instance.membership.leave(producer=topic)
 
     # Checks.
 

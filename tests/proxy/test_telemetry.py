@@ -82,9 +82,26 @@ class CheckTests(SynchronousTestCase):
 
     def test_proxyIsAProducerOfTheTopic(self) -> None:
         """Also of one that takes all types, which RocketMQ's Proxy forgets."""
-        (data,) = self.proxied.broker.heartbeats
-        groups = [one.group_name for one in data.producer_data_set]
-        self.assertIn("T", groups)
+        self.assertIn("T", self.groups())
+
+    def groups(self) -> list[str]:
+        """The groups of producers of the newest heartbeat."""
+        data = self.proxied.broker.heartbeats[-1]
+        return [one.group_name for one in data.producer_data_set]
+
+    def test_proxyWithoutProducersIsNoneEither(self) -> None:
+        """Brokers ask another proxy; a producer that comes back makes it one again."""
+        proxied = self.proxied
+        proxied.finish(proxied.telemetry.leave())
+        self.assertNotIn(RequestCode.UNREGISTER_CLIENT, proxied.runtime.codes())
+        proxied.clients.forget("C")
+        proxied.finish(proxied.telemetry.leave())
+        self.assertIn(RequestCode.UNREGISTER_CLIENT, proxied.runtime.codes())
+        self.assertFalse(proxied.instance.membership.has_groups)
+        proxied.broker.heartbeats.clear()
+        proxied.produce("T")
+        proxied.runtime.settle()
+        self.assertIn("T", self.groups())
 
     def test_producerIsAskedOverItsStream(self) -> None:
         """By an id that finds the half message."""
