@@ -1,8 +1,9 @@
 """Members of C{proxy.py}: official clients of gRPC that note what they do.
 
 A note has a line for each message: its body, and the time in ms. A producer writes it
-when its send is acknowledged; a simple consumer when its acknowledgement is; a push
-consumer when its listener has the message.
+when its send is acknowledged; a simple consumer before it acknowledges the message, as
+nobody knows what became of an acknowledgement that fails; a push consumer when its
+listener has the message.
 
 As a program, C{python -m scripts.torture.proxy_member ENDPOINT TOPIC ROLE NOTE}, this
 is one member with the official client for Python. It does again what fails, as programs
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -98,8 +100,8 @@ class JavaMember:
     def _take(self, lines: TextIO, _: int) -> None:
         milliseconds = INVISIBLE_SECONDS * 1000
         for message in self._java("receive", name=SIMPLE, invisibleMs=milliseconds):
-            self._java("ack", name=SIMPLE, id=message["id"])
             write(lines, body_of(message).decode())
+            self._java("ack", name=SIMPLE, id=message["id"])
 
     def stop(self) -> None:
         """Do no more."""
@@ -136,8 +138,8 @@ def take(client: Any, lines: TextIO) -> None:
     while True:
         try:
             for message in client.receive(32, INVISIBLE_SECONDS) or ():
-                client.ack(message)
                 write(lines, message.body.decode())
+                client.ack(message)
         except Exception as problem:  # likewise
             complain(problem)
 
@@ -176,5 +178,6 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    finally:
-        os._exit(1)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)  # the client's threads would not let it end
