@@ -1,0 +1,2 @@
+# -*- test-case-name: tests.auth -*-
+"""Tests of rocketbroker.auth."""
