@@ -10,4 +10,15 @@ Who asks:
 
   - L{signatures}: signed requests of the remoting protocol.
   - L{grpc_signatures}: signed calls of gRPC clients.
+
+ACL 1.0, the accounts of C{plain_acl.yml}:
+
+  - L{plain}: the rules, in RocketMQ's order.
+  - L{permissions}: permissions, and those that requests need.
+  - L{address_patterns}: addresses that need no signature.
+  - L{plain_documents}: the files as values; L{plain_edits}:
+    what operators change in them.
+
+Names in bodies of requests: L{named_in_bodies}. Java's ways with
+strings: L{java_strings}.
 """

@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 
+from rocketbroker.auth.java_strings import BLANKS, split
 from rocketbroker.auth.signatures import Credentials, is_signature, mac
 from rocketbroker.errors import NoPermission
 
@@ -27,9 +28,6 @@ SESSION_TOKEN: Final = "x-mq-session-token"
 ALGORITHM: Final = "MQv2-HMAC-SHA1"
 
 _HEX: Final = re.compile("(?:[0-9a-fA-F]{2})*")
-
-#: The characters that Java's C{trim} takes away.
-_BLANKS: Final = "".join(map(chr, range(33)))
 
 
 @attrs.frozen
@@ -77,8 +75,8 @@ def parse(authorization: str | None, date_time: str | None) -> SignedCall:
     if not blank:
         raise NoPermission("authentication header is incorrect.")
     access_key = signature = None
-    for item in _split(items, ","):
-        name, equals, value = item.strip(_BLANKS).partition("=")
+    for item in split(items, ","):
+        name, equals, value = item.strip(BLANKS).partition("=")
         if not equals:
             raise NoPermission(
                 "authentication keyValues length is incorrect, actual length=1."
@@ -92,18 +90,9 @@ def parse(authorization: str | None, date_time: str | None) -> SignedCall:
     return SignedCall(access_key, signature, date_time)
 
 
-def _split(text: str, separator: str) -> list[str]:
-    """Java's C{split}: empty parts at the end are dropped, unless it is all empty."""
-    return (
-        text.rstrip(separator).split(separator)
-        if text.strip(separator)
-        else ([] if text else [""])
-    )
-
-
 def _first_part(credential: str) -> str:
     """The name in a credential: Go's client writes C{name//Rocketmq}."""
-    parts = _split(credential, "/")
+    parts = split(credential, "/")
     if not parts:
         raise NoPermission(
             "authentication credential length is incorrect, actual length=0."

@@ -16,6 +16,7 @@ from typing import Final, Self
 
 import attrs
 
+from rocketbroker.auth.java_strings import code_units
 from rocketbroker.auth.request import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
 from rocketbroker.errors import ConfigurationError, RemoteProtocolError
 from rocketbroker.wire.fastjson import loads
@@ -75,16 +76,11 @@ def content(
     """
     names = sorted(fields)
     if not all(map(str.isascii, names)):
-        names.sort(key=_code_units)
+        names.sort(key=code_units)
     values = [
         fields[name] for name in names if name != SIGNATURE and name not in unsigned
     ]
     return b"".join(("".join(values).encode("utf-8", "replace"), body))
-
-
-def _code_units(name: str) -> bytes:
-    """The key by which Java orders strings."""
-    return name.encode("utf-16-be", "surrogatepass")
 
 
 def signature(covered: bytes, secret_key: str) -> str:

@@ -1,0 +1,179 @@
+"""Access control decides as RocketMQ's own classes do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from rocketbroker.auth.decision import Decision
+from rocketbroker.auth.permissions import Edition
+from rocketbroker.auth.plain import EXCEPTION, Rules
+from rocketbroker.auth.plain_documents import Document, read
+from rocketbroker.auth.plain_edits import (
+    AccountChange,
+    replaced,
+    with_account,
+    with_white_addresses,
+    without_account,
+)
+from rocketbroker.auth.request import Asked
+from rocketbroker.errors import ConfigurationError
+from scripts.lab.javaclient import PROJECT, QUICK, build, why_not
+from tests.heavy import HEAVY
+from tests.integration.plain_cases import PATHS, Case, PlainCases
+
+#: How many rule sets are made, each with L{REQUESTS} requests.
+RULE_SETS = 20_000 if HEAVY else 2000
+REQUESTS = 4
+SEED = 50
+
+#: What the last words of a refusal depend on, where several permissions are missing.
+ONE_OF_SEVERAL = "No default permission for "
+
+
+def answers(path: str, source: str, cases: Sequence[Case]) -> list[Any]:
+    """What a program with RocketMQ's classes says of each case."""
+    with TemporaryDirectory() as folder:
+        quiet = Path(folder, "quiet.xml")
+        quiet.write_text('<configuration><root level="OFF"/></configuration>')
+        options = [
+            f"-D{name}logback.configurationFile={quiet}" for name in ("", "rmq.")
+        ]
+        done = subprocess.run(
+            [
+                "java",
+                *QUICK,
+                "-Dfile.encoding=UTF-8",
+                f"-Duser.home={folder}",
+                *options,
+                *("-cp", path, str(PROJECT / "oracle" / source), folder),
+            ],
+            input="".join(json.dumps(case) + "\n" for case in cases).encode(),
+            capture_output=True,
+        )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    if len(found) != len(cases):
+        raise RuntimeError(done.stderr.decode(errors="replace")[-4000:])
+    return found
+
+
+def asked(request: dict[str, Any]) -> Asked:
+    """A request as the rules see it."""
+    return Asked(
+        request["code"],
+        request["fields"],
+        b64decode(request["body"]),
+        source=request["address"].rpartition(":")[0],
+        version=request["version"],
+    )
+
+
+class PlainRulesTests(SynchronousTestCase):
+    """ACL 1.0: RocketMQ's PlainAccessValidator of 4.9.8 beside ours."""
+
+    def test_decisionsOfPlainRules(self) -> None:
+        """Documents that one refuses the other refuses; edits give the same documents;
+        each request is allowed or refused alike, in the same words."""
+        reason = why_not()
+        if reason is not None:
+            raise SkipTest(reason)
+        made = PlainCases(SEED)
+        cases = [made.one(REQUESTS) for _ in range(RULE_SETS)]
+        different = []
+        outcomes: Counter[str] = Counter()
+        theirs = answers(build("4.9.8"), "PlainRules.java", cases)
+        for case, answer in zip(cases, theirs, strict=True):
+            found = ours(case)
+            if not alike(found, answer):
+                different.append((case, answer, found))
+            words = answer.get("answers", ["not loaded"])
+            outcomes.update(" ".join(each.split()[:3]) for each in words)
+            outcomes.update(f"edit {each}" for each in answer.get("edits", ()))
+        self.assertEqual(different[:2], [], f"{len(different)} of {len(cases)}")
+        self.assertWorthIt(outcomes)
+
+    def assertWorthIt(self, outcomes: Counter[str]) -> None:
+        """The cases come to each end often enough."""
+        for end in ("", "No default permission", "Check signature failed", "edit True"):
+            self.assertGreater(outcomes[end], RULE_SETS // 20, end)
+        for end in ("not loaded", "No acl config", "Need admin permission"):
+            self.assertGreater(outcomes[end], RULE_SETS // 100, end)
+        for end in ("No accessKey is", "edit threw", "edit False"):
+            self.assertGreater(outcomes[end], RULE_SETS // 200, end)
+
+
+def ours(case: Case) -> dict[str, Any]:
+    """What our rules say of a case."""
+    paths = [path for path in PATHS if path in case["files"]]
+    try:
+        documents = [read(path, case["files"][path]) for path in paths]
+        Rules(documents, Edition.V4_9)
+    except ConfigurationError:
+        return {"loaded": False}
+    edits: list[object] = []
+    for edit in case["edits"]:
+        try:
+            documents = replaced(documents, edited(documents, edit))
+            edits.append(True)
+        except ValueError as error:
+            refused = "failed." in str(error)
+            edits.append(False if refused else "threw")
+            if not refused:
+                break
+    rules = Rules(documents, Edition.V4_9)
+    return {
+        "loaded": True,
+        "edits": edits,
+        "documents": {each.path: without_times(each.members) for each in documents},
+        "answers": [said(rules.decide(asked(each))) for each in case["requests"]],
+    }
+
+
+def edited(documents: Sequence[Document], edit: dict[str, Any]) -> Document:
+    """The document that an operator's request changes."""
+    if edit["kind"] == "delete":
+        return without_account(documents, edit["accessKey"], 1)
+    if edit["kind"] == "update":
+        return with_account(documents, AccountChange.from_ext(edit), PATHS[1], 1)
+    addresses = edit["globalWhiteAddrs"].split(",")
+    return with_white_addresses(
+        documents, addresses, edit["aclFileFullPath"] or PATHS[1], 1
+    )
+
+
+def without_times(members: Any) -> Any:
+    """A document's members without the time of the last edit."""
+    versions = [each["counter"] for each in members.get("dataVersion", ())]
+    return {**members, "dataVersion": versions} if versions else members
+
+
+def said(decision: Decision) -> str:
+    """The words of a refusal, empty if it is none."""
+    return decision.remark.removeprefix(EXCEPTION)
+
+
+def alike(found: dict[str, Any], answer: dict[str, Any]) -> bool:
+    """Whether two answers are the same, but for which of several is named."""
+    if not answer["loaded"]:
+        return not found["loaded"]
+    theirs = {**answer, "documents": {}}
+    for path, members in answer["documents"].items():
+        theirs["documents"][path] = without_times(members or {})
+    pairs = zip(found["answers"], answer["answers"], strict=True)
+    return {**found, "answers": 0} == {**theirs, "answers": 0} and all(
+        mine == other or both_begin(mine, other, ONE_OF_SEVERAL)
+        for mine, other in pairs
+    )
+
+
+def both_begin(one: str, other: str, words: str) -> bool:
+    """Whether two texts begin with the same words."""
+    return one.startswith(words) and other.startswith(words)
