@@ -96,6 +96,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "pop",
         "figures",
         "acting",
+        "access",
         "admin",
         "broker",
     ),

@@ -60,6 +60,7 @@ from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hub import Hub, hub_of
 from rocketbroker.remoting.listener import descriptor_limit
+from rocketbroker.remoting.request_hooks import fronted
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
@@ -419,11 +420,15 @@ class BrokerService(LoggedService):
 
     def _tables(self) -> tuple[ResponderTable, ResponderTable]:
         """The responders of both ports."""
-        main, vip, testing = self.broker.main, self.broker.vip, self._testing
-        if testing is None:
+        broker, testing = self.broker, self._testing
+        main, vip = broker.main, broker.vip
+        if testing is not None:
+            testing.serve(broker)
+            main, vip = testing.front(main), testing.front(vip)
+        if broker.access is None:
             return main, vip
-        testing.serve(self.broker)
-        return testing.front(main), testing.front(vip)
+        hooks = broker.access.hooks
+        return fronted(main, hooks), fronted(vip, hooks)
 
     def _standing(self) -> list[str]:
         own = [] if self._testing is None else self._testing.standing()
@@ -448,10 +453,11 @@ class BrokerService(LoggedService):
     def _make_approvals(
         self, context: BrokerContext, hub: Hub | Turns
     ) -> Approvals | None:
-        """What lets workers append; None if there are none, or if plug-ins around the
-        store are to see each message before it is stored."""
+        """What lets workers append; None if there are none, if plug-ins around the
+        store are to see each message before it is stored, or hooks each request."""
         count = worker_count(self.settings.broker.workers)
-        if not count or context.store is not self.store:
+        is_hooked = self.broker.access is not None
+        if not count or context.store is not self.store or is_hooked:
             return None
         from rocketbroker.workers.approvals import Approvals
 

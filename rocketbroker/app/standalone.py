@@ -59,6 +59,7 @@ from rocketbroker.config.namesrv import (
 )
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.store import StoreOptions
+from rocketbroker.config.unsupported import BROKERS_OWN
 from rocketbroker.errors import ConfigurationError, StoreError
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ class Standalone:
             **given,
             **flags.start.settings,
         }
+        for key in BROKERS_OWN:
+            own.pop(key, None)
         if path is None:
             own.update(kept_changes(own["configStorePath"], [NamesrvOptions]))
         port = NAMESRV_PORT if flags.namesrv_port is None else flags.namesrv_port

@@ -22,6 +22,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final, final
 
+from rocketbroker.auth.signatures import Credentials, sign
 from rocketbroker.blocking.machine import Machine, Stream
 from rocketbroker.blocking.tls_stream import connect
 from rocketbroker.config.addresses import split_address
@@ -66,9 +67,11 @@ class ServerConnection:
         address: str,
         max_bytes: int = MAX_BYTES,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         """
         @param tls: how it speaks TLS; C{None}: it does not.
+        @param credentials: sign each request; C{None}: nothing does.
         @raise ConfigurationError: the address is none.
         """
         self.address = address
@@ -76,6 +79,7 @@ class ServerConnection:
         self._machine = machine
         self._max_bytes = max_bytes
         self._tls = tls
+        self._credentials = credentials
         self._stream: Stream | None = None
         self._incoming = Connection(max_bytes)
         self._last_opaque = 0
@@ -108,7 +112,7 @@ class ServerConnection:
         """
         self._last_opaque = opaque = self._last_opaque % _OPAQUES + 1
         command.opaque = opaque
-        frame = encode(command, max_bytes=self._max_bytes)
+        frame = self._frame(command)
         now = self._machine.monotonic()
         deadline = now + seconds
         self._open(seconds, now)
@@ -119,6 +123,14 @@ class ServerConnection:
         if not hold or self._held_size >= HELD_BYTES:
             self._write(deadline)
         return opaque
+
+    def _frame(self, command: Command) -> bytes:
+        """
+        @raise LocalProtocolError: the protocol cannot carry it.
+        """
+        if self._credentials is not None:
+            command.ext = sign(command.ext, command.body, self._credentials)
+        return encode(command, max_bytes=self._max_bytes)
 
     def collect(self, ticket: int) -> Command:
         """Wait for the answer to a request.
@@ -147,7 +159,7 @@ class ServerConnection:
         """Send a request that wants no answer; raises as L{submit}."""
         command.flag |= ONEWAY
         self._last_opaque = command.opaque = self._last_opaque % _OPAQUES + 1
-        frame = encode(command, max_bytes=self._max_bytes)
+        frame = self._frame(command)
         now = self._machine.monotonic()
         self._open(seconds, now)
         self.requests += 1

@@ -51,7 +51,11 @@ class Connections:
         if found is None:
             settings = self._settings
             found = mine[address] = ServerConnection(
-                settings.machine, address, settings.max_frame_bytes, settings.tls
+                settings.machine,
+                address,
+                settings.max_frame_bytes,
+                settings.tls,
+                settings.credentials,
             )
         return found
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from rocketbroker.auth.signatures import Credentials
 from rocketbroker.blocking.machine import Machine, ThisMachine
 from rocketbroker.config.addresses import name_server_list
 from rocketbroker.config.certificates import ClientTls
@@ -38,6 +39,7 @@ class Settings:
     @ivar machine: where we run.
     @ivar patience: for how many seconds a send rides over servers that are away.
     @ivar tls: how servers are spoken to by TLS; C{None}: they are not.
+    @ivar credentials: requests are signed with them; C{None}: they are not.
     """
 
     name_servers: str = attrs.field(converter=_joined)
@@ -49,6 +51,7 @@ class Settings:
     machine: Machine = attrs.field(factory=ThisMachine)
     patience: float = 120.0
     tls: ClientTls | None = None
+    credentials: Credentials | None = None
 
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot work.

@@ -48,6 +48,7 @@ from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.interfaces import Arrival
 
 if TYPE_CHECKING:
+    from rocketbroker.broker.access.room import AccessRoom
     from rocketbroker.broker.acting.masters_work import MastersWork
     from rocketbroker.broker.admin.broker_room import BrokerAdminRoom
     from rocketbroker.broker.admin.consumers_room import ConsumersAdminRoom
@@ -89,6 +90,7 @@ class Broker:
     @ivar rooms: those below, and those of administrators, which are made late.
     @ivar metadata_sync: of a slave, copies its master's tables.
     @ivar group_roles: how this broker gets into the group of its name, and acts in it.
+    @ivar access: controls access; C{None}: nobody does.
     @ivar main: the responders of the main port.
     @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
     """
@@ -133,6 +135,7 @@ class Broker:
         )
         self._revive_topic = revive_topic(context.settings.broker.broker_cluster_name)
         self.storage.scheduler.watch(self._arrived)
+        self.access = self._make_access()
         self._make_group(context)
         self._admin = LateRoom(self._broker_admin, self.running, codes.BROKER)
         self.rooms: tuple[Room, ...] = (
@@ -156,6 +159,7 @@ class Broker:
             LateRoom(self._consumers_admin, self.running, codes.CONSUMERS),
             self._admin,
             self.group_roles,
+            *(() if self.access is None else (self.access,)),
         )
         self.running.watch(self._configure)
         self.main = ResponderTable()
@@ -196,6 +200,14 @@ class Broker:
         self.group_roles = GroupRoles(
             context, self.registration, self.replicas, self.pull, work
         )
+
+    def _make_access(self) -> AccessRoom | None:
+        """Make what controls access; most brokers have none."""
+        if not self.context.settings.controls_access:
+            return None
+        from rocketbroker.broker.access.room import AccessRoom
+
+        return AccessRoom(self.context)
 
     def _masters_work(self) -> MastersWork:
         from rocketbroker.broker.acting.masters_work import MastersWork
@@ -316,6 +328,8 @@ class Broker:
 
         @raise StoreError: it cannot be opened; one sentence.
         """
+        if self.access is not None:
+            self.access.load()
         for room in (self.metadata, self.clients, self.registration):
             room.load()
         self.store.know_topics(self.metadata.topics.is_batch)

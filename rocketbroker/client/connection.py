@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, final
 
 import attrs
 
+from rocketbroker.auth.signatures import Credentials, sign
 from rocketbroker.client.runtime import Future, Link, Runtime, Timer
 from rocketbroker.client.tls_link import connect
 from rocketbroker.client.waits import Signal, Tasks
@@ -68,11 +69,13 @@ class Terms:
     @ivar max_bytes: the longest frame that is sent or taken.
     @ivar fields: what each request says beside its own.
     @ivar tls: how they speak TLS; C{None}: they do not.
+    @ivar credentials: requests are signed with them; C{None}: they are not.
     """
 
     max_bytes: int = MAX_BYTES
     fields: Mapping[str, str] = attrs.field(factory=dict)
     tls: ClientTls | None = None
+    credentials: Credentials | None = None
 
 
 @final
@@ -183,6 +186,9 @@ class ServerConnection:
         command.language = LANGUAGE
         if self._fields:
             command.ext = {**(command.ext or {}), **self._fields}
+        credentials = self._terms.credentials
+        if credentials is not None:
+            command.ext = sign(command.ext, command.body, credentials)
         return encode(command, max_bytes=self._max_bytes)
 
     async def _ready(self, deadline: float) -> None:

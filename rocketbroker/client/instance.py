@@ -76,6 +76,7 @@ class Instance:
             max_bytes=settings.max_frame_bytes,
             fields=namespace_fields(settings),
             tls=settings.tls_terms(),
+            credentials=settings.credentials(),
         )
         self.connections = Connections(runtime, terms)
         self.routes = Routes(runtime, self.connections, settings, self.outages)

@@ -76,6 +76,9 @@ class ClientOptions(TypedDict, total=False):
     tls_certificate: str | None
     tls_key: str | None
     tls_key_password: str | None
+    access_key: str | None
+    secret_key: str | None
+    security_token: str | None
     group: str
     attempts: int
     compress_over: int

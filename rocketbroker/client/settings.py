@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from rocketbroker.auth.signatures import Credentials
 from rocketbroker.client.observers import Observers, observers_of
 from rocketbroker.config.addresses import name_server_list
 from rocketbroker.config.certificates import ClientTls
@@ -154,6 +155,10 @@ class ClientSettings:
     @ivar tls_certificate: what we show, in PEM (tls.client.certPath).
     @ivar tls_key: its key, in PEM (tls.client.keyPath).
     @ivar tls_key_password: of that (tls.client.keyPassword).
+    @ivar access_key: the account or user for whom requests are signed
+        (AclClientRPCHook).
+    @ivar secret_key: its secret, or the user's password.
+    @ivar security_token: a token that some services want, too.
     """
 
     name_servers: tuple[str, ...] = (DEFAULT_NAME_SERVER,)
@@ -179,18 +184,30 @@ class ClientSettings:
         default=None, validator=_text, repr=False
     )
 
+    access_key: str | None = attrs.field(default=None, validator=_text)
+    secret_key: str | None = attrs.field(default=None, validator=_text, repr=False)
+    security_token: str | None = attrs.field(default=None, validator=_text, repr=False)
+
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot work, before anybody connects.
 
-        @raise ConfigurationError: settings of TLS without it, or a file that is not in
-            order.
+        @raise ConfigurationError: settings of TLS without it, a file that is not in
+            order, or one key without the other.
         """
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ConfigurationError("access_key and secret_key go together")
         given = (self.tls_ca, self.tls_certificate, self.tls_key)
         if not self.tls and (any(given) or not self.tls_verify):
             raise ConfigurationError("settings of TLS go with tls=True")
         tls = self.tls_terms()
         if tls is not None:
             tls.context()
+
+    def credentials(self) -> Credentials | None:
+        """What requests are signed with; C{None}: they are not."""
+        if not self.access_key or not self.secret_key:
+            return None
+        return Credentials(self.access_key, self.secret_key, self.security_token)
 
     def tls_terms(self) -> ClientTls | None:
         """How TLS is spoken; C{None}: it is not."""

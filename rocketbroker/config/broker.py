@@ -164,6 +164,8 @@ class BrokerOptions(KeyedOptions):
         "cluster_topic_enable": "the cluster name is a topic",
         "broker_topic_enable": "the broker name is a topic",
         "auto_create_subscription_group": "a consumer may create its group",
+        "acl_enable": "access is controlled as in 4.9, by conf/plain_acl.yml and the "
+        "files of conf/acl (docs/security.rst)",
         "message_store_plug_in": "plug-ins between broker and store, by name",
         "msg_trace_topic_name": "the topic of message traces",
         "trace_topic_enable": "that topic is created at the start",

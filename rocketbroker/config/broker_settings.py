@@ -7,6 +7,7 @@ L{rocketbroker.config.unsupported}.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Final, Self
 
@@ -87,6 +88,20 @@ class BrokerSettings:
     def parts(self) -> tuple[KeyedOptions, ...]:
         """The options classes' objects."""
         return (self.broker, self.server, self.client, self.store, self.tls)
+
+    @property
+    def controls_access(self) -> bool:
+        """Whether rules say who may do what."""
+        return self.broker.acl_enable
+
+    @property
+    def home(self) -> str:
+        """Where files of access control are, below C{conf}: the home directory of
+        RocketMQ, that of the settings file, or that of the store."""
+        if self.broker.rocketmq_home:
+            return self.broker.rocketmq_home
+        path = self.broker.broker_config_path
+        return os.path.dirname(path) if path else self.store.store_path_root_dir
 
     @property
     def has_name_servers(self) -> bool:

@@ -32,6 +32,12 @@ class UnsupportedKey(NamedTuple):
 
 _OFF: Final = ("false",)
 _NO_AUTH: Final = "access control is not supported yet, and everybody would have access"
+_NO_CONTROL: Final = "name servers control no access, and neither do RocketMQ's"
+
+#: Settings that count for brokers only, and that a name server refuses: an operator
+#: would believe in them.
+BROKERS_OWN: Final = ("aclEnable",)
+
 #: What keeps copies here.
 _PAIR: Final = (
     "use a master with brokerRole=SYNC_MASTER and inSyncReplicas=2, and a slave with "
@@ -40,7 +46,6 @@ _PAIR: Final = (
 
 #: Settings of any server.
 SERVER: Final = (
-    UnsupportedKey("aclEnable", _OFF, _NO_AUTH),
     UnsupportedKey("authenticationEnabled", _OFF, _NO_AUTH),
     UnsupportedKey("authorizationEnabled", _OFF, _NO_AUTH),
     UnsupportedKey("migrateAuthFromV1Enabled", _OFF, _NO_AUTH),
@@ -92,6 +97,7 @@ BROKER: Final = (
 
 #: Settings of a name server, besides.
 NAME_SERVER: Final = (
+    *(UnsupportedKey(key, _OFF, _NO_CONTROL) for key in BROKERS_OWN),
     UnsupportedKey(
         "clusterTest", _OFF, "routes of other name servers are not asked for"
     ),

@@ -94,6 +94,7 @@ class CommandChannel(ABC):
         "peer",
         "peer_host",
         "under_way",
+        "user",
     )
 
     _log: ClassVar[Logger] = Logger()
@@ -106,6 +107,7 @@ class CommandChannel(ABC):
         self.group = group
         self.peer: str = address_text(host, port)
         self.peer_host: bytes = host_bytes(host, port)
+        self.user: str = ""
         self.is_new: bool = True
         self.is_watched: bool = True
         self.closed: bool = False
@@ -119,6 +121,11 @@ class CommandChannel(ABC):
     def crowded(self) -> bool:
         """Whether so many answers are unread that no large one is to be made."""
         return False
+
+    @property
+    def who(self) -> str:
+        """User and peer, for lines about what administrators do."""
+        return f"{self.user} at {self.peer}" if self.user else self.peer
 
     # Provided by the half that moves bytes.
 

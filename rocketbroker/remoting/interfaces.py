@@ -26,6 +26,10 @@ class IConnection(Interface):
         "The other side as a record stores it: 4 or 16 bytes of address, then the port "
         "as 32 bits big-endian."
     )
+    user: str = Attribute(
+        "Who has signed the last request, where access is controlled; empty: nobody."
+    )
+    who: str = Attribute("User and peer, for lines about what administrators do.")
     closed: bool = Attribute("Whether it is gone.")
     congested: bool = Attribute(
         "Whether so much waits to be sent that nothing is read from it any more."

@@ -93,13 +93,13 @@ class SettingsChange:
         except BrokerError as error:
             self._log.warn(
                 "{peer} may not change settings: {error}",
-                peer=connection.peer,
+                peer=connection.who,
                 error=error,
             )
             raise
         self._log.info(
             "{peer} changed settings: {changes}; kept in {path}.",
-            peer=connection.peer,
+            peer=connection.who,
             changes=changes or "none",
             path=self._file.path,
         )

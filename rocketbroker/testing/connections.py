@@ -33,6 +33,7 @@ class RecordedConnection:
         self._local = local
         self.peer = f"{'.'.join(str(part) for part in host)}:{port}"
         self.peer_host = host + port.to_bytes(4, "big")
+        self.user = ""
         self.closed = False
         self.congested = False
         self.crowded = False
@@ -40,6 +41,11 @@ class RecordedConnection:
         self.oneways: list[Command] = []
         self.requests: list[tuple[Command, Deferred[Command]]] = []
         self._callbacks: list[Callable[[IConnection], None]] = []
+
+    @property
+    def who(self) -> str:
+        """See L{IConnection.who}."""
+        return f"{self.user} at {self.peer}" if self.user else self.peer
 
     def answers(self) -> list[Command]:
         """The frames sent, decoded."""

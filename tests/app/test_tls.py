@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -22,36 +20,10 @@ from rocketbroker.app.certificates import (
 from rocketbroker.app.tls import OwnContexts, ServerTls
 from rocketbroker.config.tls import TlsOptions
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.testing.threads import Threads
 from rocketbroker.wire.tls_layer import TlsError, TlsLayer
 from tests.missing import needs
 from tests.remoting.certificates import converse
-
-T = TypeVar("T")
-
-
-class Threads:
-    """A pool whose work is done when the test says so."""
-
-    def __init__(self) -> None:
-        self._work: list[tuple[Callable[[], object], Deferred[Any]]] = []
-
-    def __call__(self, function: Callable[[], T], /) -> Deferred[T]:
-        """Keep it."""
-        done: Deferred[T] = Deferred()
-        self._work.append((function, done))
-        return done
-
-    def run(self) -> int:
-        """Do what there is; how much that was."""
-        work, self._work = self._work, []
-        for function, done in work:
-            try:
-                found = function()
-            except Exception:
-                done.errback()
-            else:
-                done.callback(found)
-        return len(work)
 
 
 @needs("cryptography")
@@ -73,7 +45,8 @@ class OwnContextsTests(SynchronousTestCase):
         contexts = OwnContexts(self.threads, self.make)
         waiting = [contexts.get() for _ in range(3)]
         self.assertNoResult(waiting[0])
-        self.assertEqual(self.threads.run(), 1)
+        self.assertEqual(len(self.threads.waiting), 1)
+        self.threads.run()
         first, *others = map(self.successResultOf, waiting)
         self.assertEqual([*others, self.successResultOf(contexts.get())], [first] * 3)
 

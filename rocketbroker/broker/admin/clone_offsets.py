@@ -88,7 +88,7 @@ class CloneOffsets:
             self._log.info(
                 "{peer} copied the offsets of group {source!r:.300} to group "
                 "{group!r:.300} in the topics {topics:.1000}",
-                peer=connection.peer,
+                peer=connection.who,
                 source=source,
                 group=target,
                 topics=", ".join(names) or "(none)",

@@ -173,7 +173,7 @@ class GroupAdmin:
             if before != config:
                 self._log.info(
                     "{peer} {verb} group {group!r}: {changes}",
-                    peer=connection.peer,
+                    peer=connection.who,
                     verb="created" if before is None else "changed",
                     group=config.group_name,
                     changes=differences(
@@ -205,7 +205,7 @@ class GroupAdmin:
             self._offsets.forget_group(header.group_name)
         self._log.info(
             "{peer} deleted group {group!r:.300}{offsets}",
-            peer=connection.peer,
+            peer=connection.who,
             group=header.group_name,
             offsets=" and its offsets" if header.clean_offset else "",
         )
@@ -371,7 +371,7 @@ class GroupAdmin:
             self._groups.forbid_read(group, topic, not header.readable)
             self._log.info(
                 "{peer} {verb} group {group!r:.300} to read topic {topic!r:.300}",
-                peer=connection.peer,
+                peer=connection.who,
                 verb="allowed" if header.readable else "forbade",
                 group=group,
                 topic=topic,

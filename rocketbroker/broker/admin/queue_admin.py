@@ -140,7 +140,7 @@ class QueueAdmin:
         self._log.info(
             "{peer} asks how queues in RocksDB compare, of topic {topic!r:.300}: there "
             "are none, all queues are in files",
-            peer=connection.peer,
+            peer=connection.who,
             topic=header.topic,
         )
         return with_body(request, {"checkStatus": UNDER_WAY})

@@ -145,7 +145,7 @@ class ResetOffset:
         self._log.info(
             "{peer} reset the offsets of group {group!r:.300} in topic {topic!r}: "
             "{offsets:.1000}",
-            peer=connection.peer,
+            peer=connection.who,
             group=header.group,
             topic=header.topic,
             offsets=", ".join(offsets),

@@ -214,7 +214,7 @@ class TopicAdmin:
         self._mappings.put(detail, bool(header.force))
         self._log.info(
             "{peer} mapped {count} queues of topic {topic!r} of epoch {epoch}",
-            peer=connection.peer,
+            peer=connection.who,
             count=len(rows),
             topic=header.topic,
             epoch=detail.epoch,
@@ -350,7 +350,7 @@ class TopicAdmin:
                 continue
             self._log.info(
                 "{peer} {verb} topic {topic!r}: {changes}",
-                peer=connection.peer,
+                peer=connection.who,
                 verb="created" if before is None else "changed",
                 topic=config.topic_name,
                 changes=differences(
@@ -414,7 +414,7 @@ class TopicAdmin:
         for name in names:
             if self._topics.delete(name):
                 self._log.info(
-                    "{peer} deleted topic {topic!r}", peer=connection.peer, topic=name
+                    "{peer} deleted topic {topic!r}", peer=connection.who, topic=name
                 )
             self._mappings.delete(name)
             self._forget_timers(name)
@@ -447,7 +447,7 @@ class TopicAdmin:
             for name in gone:
                 self._log.info(
                     "{peer} deleted the queues of topic {topic!r:.300}, which is gone",
-                    peer=connection.peer,
+                    peer=connection.who,
                     topic=name,
                 )
                 self._store.delete_topic(name)

@@ -135,7 +135,7 @@ class QueueAssignment:
         self._log.info(
             "{peer} set the request mode of group {group!r} in topic {topic!r} to "
             "{mode}",
-            peer=connection.peer,
+            peer=connection.who,
             group=mode.consumer_group,
             topic=mode.topic,
             mode=mode.mode,

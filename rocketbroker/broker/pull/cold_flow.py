@@ -178,7 +178,7 @@ class ColdFlow:
         self._change({"dataReadAheadEnable": "true" if mode == "0" else "false"})
         self._log.info(
             "{peer} set the mode of reading ahead to {mode}",
-            peer=connection.peer,
+            peer=connection.who,
             mode=mode,
         )
         answer = response_to(request)
@@ -201,7 +201,7 @@ class ColdFlow:
         if found:
             self._log.info(
                 "{peer} set thresholds of cold reads, in bytes by group: {changes}",
-                peer=connection.peer,
+                peer=connection.who,
                 changes=differences(before, found),
             )
         return response_to(request)
@@ -213,7 +213,7 @@ class ColdFlow:
         if self._thresholds.pop(group, None) is not None:
             self._log.info(
                 "{peer} removed the threshold of cold reads of group {group!r:.300}",
-                peer=connection.peer,
+                peer=connection.who,
                 group=group,
             )
         return response_to(request)

@@ -125,7 +125,7 @@ class ResumeCheck:
         self._log.info(
             "{peer} put a half message for topic {topic!r} back to the checks, at "
             "{offset}",
-            peer=connection.peer,
+            peer=connection.who,
             topic=topic,
             offset=draft.queue_offset,
         )

@@ -1,0 +1,1 @@
+"""Tests of access control in the broker."""
