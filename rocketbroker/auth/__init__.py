@@ -19,6 +19,18 @@ ACL 1.0, the accounts of C{plain_acl.yml}:
   - L{plain_documents}: the files as values; L{plain_edits}:
     what operators change in them.
 
+ACL 2.0, users and their policies:
+
+  - L{policies}: the rules: is it the user, and may it do that.
+  - L{wanted}: resources and actions that requests ask for, and
+    L{wanted_by_calls} those of gRPC calls.
+  - L{order}: which of several entries decides, in 5.3 and since 5.4.
+  - L{entries}: entries of policies; L{resources}: what they
+    are about; L{users}: users, and all documents together.
+  - L{policy_documents}: their JSON;
+    L{policy_edits}: what operators change.
+  - L{migration}: accounts of ACL 1.0 become users.
+
 Names in bodies of requests: L{named_in_bodies}. Java's ways with
 strings: L{java_strings}.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from base64 import b64decode
 from collections import Counter
@@ -13,7 +14,9 @@ from typing import Any
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from rocketbroker.auth import policy_edits
 from rocketbroker.auth.decision import Decision
+from rocketbroker.auth.grpc_signatures import parse
 from rocketbroker.auth.permissions import Edition
 from rocketbroker.auth.plain import EXCEPTION, Rules
 from rocketbroker.auth.plain_documents import Document, read
@@ -24,15 +27,26 @@ from rocketbroker.auth.plain_edits import (
     with_white_addresses,
     without_account,
 )
+from rocketbroker.auth.policies import PolicySettings
+from rocketbroker.auth.policies import Rules as PolicyRules
+from rocketbroker.auth.policy_documents import AclInfo, UserInfo, acl_json, user_json
 from rocketbroker.auth.request import Asked
-from rocketbroker.errors import ConfigurationError
+from rocketbroker.auth.users import Documents
+from rocketbroker.auth.wanted import Release
+from rocketbroker.auth.wanted_by_calls import full_name
+from rocketbroker.auth.wanted_by_calls import wanted as wanted_by_call
+from rocketbroker.errors import BrokerError, ConfigurationError, NoPermission
+from rocketbroker.proxy import messages_pb2
+from scripts.lab.javabroker import jars
 from scripts.lab.javaclient import PROJECT, QUICK, build, why_not
 from tests.heavy import HEAVY
 from tests.integration.plain_cases import PATHS, Case, PlainCases
+from tests.integration.policy_cases import PolicyCases
 
 #: How many rule sets are made, each with L{REQUESTS} requests.
 RULE_SETS = 20_000 if HEAVY else 2000
 REQUESTS = 4
+CALLS = 2
 SEED = 50
 
 #: What the last words of a refusal depend on, where several permissions are missing.
@@ -177,3 +191,115 @@ def alike(found: dict[str, Any], answer: dict[str, Any]) -> bool:
 def both_begin(one: str, other: str, words: str) -> bool:
     """Whether two texts begin with the same words."""
     return one.startswith(words) and other.startswith(words)
+
+
+class PolicyRulesTests(SynchronousTestCase):
+    """ACL 2.0: RocketMQ's classes of 5.3.3 beside ours."""
+
+    def test_decisionsOfPolicies(self) -> None:
+        """Edits are done or refused alike and give the same users and policies; each
+        request, and each call of gRPC, is allowed or refused in the same words."""
+        reason = why_not()
+        if reason is not None:
+            raise SkipTest(reason)
+        made = PolicyCases(SEED)
+        cases = [made.one(REQUESTS, CALLS) for _ in range(RULE_SETS)]
+        path = f"{jars('5.3.3', 'broker')}/*"
+        theirs = answers(path, "Policies.java", cases)
+        different = []
+        outcomes: Counter[str] = Counter()
+        for case, answer in zip(cases, theirs, strict=True):
+            found = ours_of_policies(case, Release.V5_3)
+            if found != without_brackets(answer):
+                different.append((case, answer, found))
+            for kind in ("edits", "requests", "calls"):
+                outcomes.update(f"{kind} {kind_of(each)}" for each in answer[kind])
+        self.assertEqual(different[:2], [], f"{len(different)} of {len(cases)}")
+        for end in ("done", "no matched policies.", "the decision is deny."):
+            for kind in ("requests", "calls"):
+                self.assertGreater(outcomes[f"{kind} {end}"], RULE_SETS // 10, end)
+        for end in ("is disabled.", "check signature failed.", "username cannot be"):
+            for kind in ("requests", "calls"):
+                self.assertGreater(outcomes[f"{kind} {end}"], RULE_SETS // 100, end)
+        self.assertGreater(outcomes["edits done"], RULE_SETS)
+
+
+#: The ends of refusals.
+ENDS = (
+    *("no matched policies.", "the decision is deny.", "is disabled."),
+    *("check signature failed.", "username cannot be", "is not found."),
+)
+
+
+def kind_of(words: str) -> str:
+    """The kind of an outcome."""
+    return next((end for end in ENDS if end in words), words) or "done"
+
+
+def without_brackets(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer of Java, which puts brackets around IPv6 addresses."""
+    words = [re.sub(r"from \[(.*?)\]", r"from \1", each) for each in answer["requests"]]
+    return {**answer, "requests": words}
+
+
+def ours_of_policies(case: Case, release: Release) -> dict[str, Any]:
+    """What our rules of ACL 2.0 say of a case."""
+    documents = Documents()
+    edits = []
+    for edit in case["edits"]:
+        try:
+            documents = edited_policies(documents, edit)
+            edits.append("")
+        except BrokerError as error:
+            edits.append(error.remark if isinstance(error, NoPermission) else "threw")
+    rules = PolicyRules(documents, PolicySettings(release=release, cluster="own"))
+    users = policy_edits.listed_users(documents, None)
+    acls = policy_edits.listed_acls(documents, None, None)
+    return {
+        "acls": [acl_json(each) for each in acls],
+        "calls": [decided_call(rules, each) for each in case["calls"]],
+        "edits": edits,
+        "requests": [rules.decide(asked_policies(r)).remark for r in case["requests"]],
+        "users": [user_json(each) for each in users],
+    }
+
+
+def asked_policies(request: dict[str, Any]) -> Asked:
+    """A request as the rules see it."""
+    return asked({**request, "address": f"{request['source']}:54321"})
+
+
+def edited_policies(documents: Documents, edit: dict[str, Any]) -> Documents:
+    """What an operator's request makes of users and policies."""
+    kind = edit["kind"]
+    if kind in ("createAcl", "updateAcl"):
+        info = AclInfo.from_json(edit["body"])
+        return policy_edits.with_acl(documents, edit["subject"], info)
+    if kind == "deleteAcl":
+        policy_type, resource = edit.get("policyType"), edit.get("resource")
+        return policy_edits.without_acl(
+            documents, edit["subject"], policy_type, resource
+        )
+    if kind == "deleteUser":
+        return policy_edits.without_user(documents, edit["username"], None)
+    change = {
+        "createUser": policy_edits.with_new_user,
+        "updateUser": policy_edits.with_changed_user,
+    }[kind]
+    user = UserInfo.from_json(edit["body"])
+    return change(documents, edit["username"], user, None)
+
+
+def decided_call(rules: PolicyRules, call: dict[str, Any]) -> str:
+    """The words of a refused call, empty if it is allowed."""
+    message = getattr(messages_pb2, call["name"]).FromString(b64decode(call["message"]))
+    name = full_name(message)
+    try:
+        signed = parse(call["authorization"], call["date"])
+        found = rules.authenticate_call(name, signed)
+        if not found.allowed:
+            return found.remark
+        wants = wanted_by_call(message)
+    except NoPermission as error:
+        return error.remark
+    return rules.authorize_call(name, signed.access_key, wants, call["source"]).remark
