@@ -15,8 +15,15 @@ from rocketbroker.auth.resources import Resource
 from rocketbroker.auth.users import Documents, User, UserStatus, UserType
 
 
+def resource(text: str) -> Resource:
+    """The resource of a text that is one."""
+    found = Resource.parse(text)
+    assert found is not None, text
+    return found
+
+
 def entry(
-    resource: str,
+    text: str,
     actions: str,
     effect: str = "Allow",
     sources: tuple[str, ...] = (),
@@ -25,11 +32,12 @@ def entry(
 
     @param actions: names between commas.
     """
-    found = Resource.parse(resource)
     decided = named(Effect, effect)
-    assert found is not None and decided is not None
+    assert decided is not None
     known = [named(Action, name) for name in actions.split(",")]
-    return Entry(found, tuple(a for a in known if a is not None), decided, sources)
+    return Entry(
+        resource(text), tuple(a for a in known if a is not None), decided, sources
+    )
 
 
 def acl(name: str, *custom: Entry, default: tuple[Entry, ...] = ()) -> Acl:

@@ -17,8 +17,7 @@ from rocketbroker.auth.entries import (
     named,
 )
 from rocketbroker.auth.resources import topic
-from tests.auth.policy_samples import entry
-from tests.auth.test_resources import resource
+from tests.auth.policy_samples import entry, resource
 
 HERE = "10.0.0.1"
 

@@ -12,13 +12,7 @@ from rocketbroker.auth.resources import (
     group,
     topic,
 )
-
-
-def resource(text: str) -> Resource:
-    """The resource of a text that is one."""
-    found = Resource.parse(text)
-    assert found is not None, text
-    return found
+from tests.auth.policy_samples import resource
 
 
 class ResourceTests(SynchronousTestCase):
