@@ -77,8 +77,8 @@ class PolicyCases:
     def one(self, requests: int, calls: int) -> Case:
         """Edits, some requests and calls."""
         random = self._random
-        edits = [self._new_user(name) for name in USERS if random.random() < 0.8]
-        edits += [self._acl() for _ in range(random.randrange(1, 6))]
+        edits = [self._new_user(name) for name in USERS if random.random() < 0.93]
+        edits += [self._acl() for _ in range(random.randrange(2, 8))]
         edits += [self._other_edit() for _ in range(random.choice((0, 0, 1, 2)))]
         if random.random() < 0.2:
             random.shuffle(edits)
