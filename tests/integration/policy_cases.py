@@ -36,6 +36,8 @@ SOURCES = (
     "0:0:0:0:0:0:0:1",
     "fe80:0:0:0:0:0:5:1",
 )
+#: Resources that all have the topic Tab.
+CROWD = ("*", "Any:x", *(f"Topic:{n}" for n in ("*", "T*", "Ta*", "Tab*", "Tab")))
 NETWORKS = (
     *SOURCES[:3],
     "10.0.0.0/24",
@@ -77,6 +79,8 @@ class PolicyCases:
     def one(self, requests: int, calls: int) -> Case:
         """Edits, some requests and calls."""
         random = self._random
+        if random.random() < 0.25:
+            return self._crowd(requests)
         edits = [self._new_user(name) for name in USERS if random.random() < 0.93]
         edits += [self._acl() for _ in range(random.randrange(2, 8))]
         edits += [self._other_edit() for _ in range(random.choice((0, 0, 1, 2)))]
@@ -86,6 +90,31 @@ class PolicyCases:
             "edits": edits,
             "requests": [self._request() for _ in range(requests)],
             "calls": [self._call() for _ in range(calls)],
+        }
+
+    def _crowd(self, requests: int) -> Case:
+        """Policies of which many entries match, and of which one decides; what is kept
+        first may have several about one resource."""
+        edits: list[dict[str, Any]] = []
+        asked = []
+        for number in range(requests):
+            name = f"user{number}"
+            entries = [self._crowded() for _ in range(self._random.randrange(2, 12))]
+            body = {"policies": [{"entries": entries}]}
+            edits.append(
+                {"kind": "createUser", "username": name, "body": {"password": SECRET}}
+            )
+            edits.append({"kind": "createAcl", "subject": f"User:{name}", "body": body})
+            fields = sign({"topic": "Tab"}, b"", Credentials(name, SECRET))
+            asked.append(self._asked(10, fields, b""))
+        return {"edits": edits, "requests": asked, "calls": []}
+
+    def _crowded(self) -> dict[str, Any]:
+        """An entry that matches."""
+        return {
+            "resource": self._random.choice(CROWD),
+            "actions": ["All"],
+            "decision": self._random.choice(("Allow", "Deny")),
         }
 
     def _new_user(self, name: str) -> dict[str, Any]:
@@ -173,12 +202,18 @@ class PolicyCases:
         if random.random() < 0.05:
             fields["_UNIQUE_KEY_QUERY"] = "true"
         body = self._body(code)
+        return self._asked(code, self._signed(fields, body), body)
+
+    def _asked(
+        self, code: int, fields: dict[str, str] | None, body: bytes
+    ) -> dict[str, Any]:
+        """A request with these fields."""
         return {
             "code": code,
-            "version": random.choice((399, 400, 479)),
-            "fields": self._signed(fields, body),
+            "version": self._random.choice((399, 400, 479)),
+            "fields": fields,
             "body": b64encode(body).decode("ascii"),
-            "source": random.choice(SOURCES),
+            "source": self._random.choice(SOURCES),
         }
 
     def _signed(self, fields: dict[str, str], body: bytes) -> dict[str, str] | None:

@@ -188,22 +188,33 @@ def alike(found: dict[str, Any], answer: dict[str, Any]) -> bool:
 
 
 class PolicyRulesTests(SynchronousTestCase):
-    """ACL 2.0: RocketMQ's classes of 5.3.3 beside ours."""
+    """ACL 2.0: RocketMQ's classes beside ours."""
 
     def test_decisionsOfPolicies(self) -> None:
-        """Edits are done or refused alike and give the same users and policies; each
-        request, and each call of gRPC, is allowed or refused in the same words."""
+        """Those of 5.3.3: edits are done or refused alike and give the same users and
+        policies; each request, and each call of gRPC, is allowed or refused in the
+        same words."""
+        self.compare("5.3.3", Release.V5_3)
+
+    if HEAVY:
+
+        def test_decisionsOfLaterPolicies(self) -> None:
+            """The same with 5.5.0, whose order of entries is that of 5.4."""
+            self.compare("5.5.0", Release.V5_4)
+
+    def compare(self, version: str, release: Release) -> None:
+        """Compare the rules of a release."""
         reason = why_not()
         if reason is not None:
             raise SkipTest(reason)
         made = PolicyCases(SEED)
         cases = [made.one(REQUESTS, CALLS) for _ in range(RULE_SETS)]
-        path = f"{jars('5.3.3', 'broker')}/*"
+        path = f"{jars(version, 'broker')}/*"
         theirs = answers(path, "Policies.java", cases)
         different = []
         outcomes: Counter[str] = Counter()
         for case, answer in zip(cases, theirs, strict=True):
-            found = ours_of_policies(case, Release.V5_3)
+            found = ours_of_policies(case, release)
             if not same_policies(case, found, answer):
                 different.append((case, answer, found))
             for kind in ("edits", "requests", "calls"):
