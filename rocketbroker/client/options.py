@@ -22,10 +22,11 @@ from rocketbroker.client.settings import (
     name_servers,
 )
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.routing.allocation import Strategy
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
+
+    from rocketbroker.routing.allocation import Strategy
 
 
 #: What stands before the name of an option in a variable of the environment.

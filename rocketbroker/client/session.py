@@ -11,7 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, Final, TypeVar, Unpack, final
 
 import attrs
 
@@ -27,20 +27,15 @@ from rocketbroker.client.arguments import (
     messages_of,
     moment_ms,
 )
-from rocketbroker.client.consumer import Consumer
 from rocketbroker.client.instance import Instance
-from rocketbroker.client.lite_pull import LitePullConsumer
-from rocketbroker.client.local_offsets import INSTANCE_NAME, OffsetFolder
 from rocketbroker.client.options import ConsumerOptions, consumer_settings
 from rocketbroker.client.outages import OutageBoard
-from rocketbroker.client.pop_consumer import PopConsumer
 from rocketbroker.client.producer import Producer
 from rocketbroker.client.queries import Queries
 from rocketbroker.client.queue_choice import Selector
 from rocketbroker.client.received import MessageView, ReceivedMessage
 from rocketbroker.client.replies import REPLY_SECONDS, Replies
 from rocketbroker.client.runtime import Runtime
-from rocketbroker.client.served import Listener, Member, served
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
 from rocketbroker.client.subscription import subscription
 from rocketbroker.client.trace import with_trace
@@ -57,10 +52,15 @@ from rocketbroker.routing.key_search import FOREVER_MS
 from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
 
+if TYPE_CHECKING:
+    from rocketbroker.client.lite_pull import LitePullConsumer
+    from rocketbroker.client.local_offsets import OffsetFolder
+    from rocketbroker.client.served import Listener, Member
+
 #: How many messages a listener has in hand at once.
 CONCURRENCY: Final = 20
 
-L = TypeVar("L", bound=Listener)
+L = TypeVar("L", bound="Listener")
 C = TypeVar("C", bound=Check)
 
 _log: Final = logging.getLogger("rocketbroker.client")
@@ -510,6 +510,12 @@ class Session:
         options: ConsumerOptions,
         listener: Listener | None = None,
     ) -> Member:
+        # Programs that only send have no use for these.
+        from rocketbroker.client.consumer import Consumer
+        from rocketbroker.client.local_offsets import INSTANCE_NAME
+        from rocketbroker.client.pop_consumer import PopConsumer
+        from rocketbroker.client.served import served
+
         if self._closed:
             raise ClientClosed("the session was closed before")
         settings = consumer_settings(group, options)
@@ -553,6 +559,8 @@ class Session:
         @param options: see L{ConsumerOptions}.
         @raise ConfigurationError: something cannot be as it is given.
         """
+        from rocketbroker.client.lite_pull import LitePullConsumer
+
         if self._closed:
             raise ClientClosed("the session was closed before")
         if (topic is None) == (queues is None):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -19,8 +19,10 @@ from rocketbroker.config.certificates import ClientTls
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.records import compression, names
 from rocketbroker.records.outgoing import MAX_BODY_BYTES
-from rocketbroker.routing.allocation import Strategy
 from rocketbroker.wire.frames import MAX_BYTES
+
+if TYPE_CHECKING:
+    from rocketbroker.routing.allocation import Strategy
 
 #: Names name servers where the program names none.
 NAME_SERVERS_VARIABLE: Final = "ROCKETMQ_NAMESRV"

@@ -14,7 +14,6 @@ from typing import Final
 import attrs
 
 from rocketbroker.errors import ConfigurationError, SubscriptionParseFailed
-from rocketbroker.filtering import sql as sql92
 from rocketbroker.filtering import tags as tag_filter
 from rocketbroker.records import names
 from rocketbroker.wire.bodies.heartbeats import SubscriptionData
@@ -109,6 +108,8 @@ def subscription(
 def _by_sql(topic: str, tags: object, sql: str) -> Subscription:
     if tags is not None:
         raise ConfigurationError("a subscription has tags or an SQL expression: one")
+    from rocketbroker.filtering import sql as sql92  # few programs need it
+
     if not isinstance(sql, str):
         raise ConfigurationError(f"an SQL expression is a text, not {sql!r}")
     try:

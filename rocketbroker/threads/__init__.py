@@ -24,7 +24,8 @@ Any number of threads may share a session. Behind it one thread runs the event l
 begins with the first call, and a child of a fork begins its own. A session that is left
 open is closed when the interpreter ends.
 
-Modules: L{face}; L{loop_thread
+Modules: L{face}; L{lite_pull
+<rocketbroker.threads.lite_pull>}; L{loop_thread
 <rocketbroker.threads.loop_thread>}. What stands behind them: L{rocketbroker.client}.
 Errors can be imported from here; L{rocketbroker.client.errors} says what to do next.
 """
@@ -52,12 +53,12 @@ if TYPE_CHECKING:
     from rocketbroker.routing.send_requests import SendResult
     from rocketbroker.routing.topic_view import MessageQueue
     from rocketbroker.threads.face import (
-        LitePullConsumer,
         MessageStream,
         ReceivedMessage,
         Session,
         connect,
     )
+    from rocketbroker.threads.lite_pull import LitePullConsumer
 
 __all__ = [
     "connect",
@@ -88,7 +89,7 @@ _MODULES = {
     "Session": "rocketbroker.threads.face",
     "MessageStream": "rocketbroker.threads.face",
     "ReceivedMessage": "rocketbroker.threads.face",
-    "LitePullConsumer": "rocketbroker.threads.face",
+    "LitePullConsumer": "rocketbroker.threads.lite_pull",
     "MessageView": "rocketbroker.client.received",
     "Message": "rocketbroker.records.outgoing",
     "SendResult": "rocketbroker.routing.send_requests",

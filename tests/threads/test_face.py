@@ -34,6 +34,13 @@ class FaceTests(SynchronousTestCase):
         """An import takes no longer than the client itself."""
         self.assertEqual(loaded(PROGRAM, *OTHERS), "")
 
+    def test_senderLoadsNoConsumer(self) -> None:
+        """A command that sends one message begins sooner."""
+        consumers = ("rocketbroker.client.consumer", "rocketbroker.threads.lite_pull")
+        sender = "from rocketbroker.threads import Message, connect; connect('a:1')"
+        self.assertEqual(loaded(sender, *consumers, "rocketbroker.filtering.sql"), "")
+        self.assertIn(consumers[0], loaded(PROGRAM, *consumers))
+
     def test_namesAreThere(self) -> None:
         """All that the package names can be imported from it, and nothing else."""
         self.assertEqual(missing(rocketbroker.threads), [])

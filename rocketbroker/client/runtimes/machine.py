@@ -7,10 +7,13 @@ import os
 import signal
 import threading
 import time
+from typing import TYPE_CHECKING
 
-from rocketbroker.client.local_offsets import OffsetFolder
 from rocketbroker.config import forks
 from rocketbroker.config.forks import Forked
+
+if TYPE_CHECKING:
+    from rocketbroker.client.local_offsets import OffsetFolder
 
 
 def wall_ms() -> int:
@@ -20,7 +23,9 @@ def wall_ms() -> int:
 
 def offset_folder() -> OffsetFolder:
     """Where Java's clients keep the offsets of consumers that broadcast."""
-    from rocketbroker.files.disk import Disk  # few programs need it
+    # Few programs need these.
+    from rocketbroker.client.local_offsets import OffsetFolder
+    from rocketbroker.files.disk import Disk
 
     return OffsetFolder(Disk(), os.path.expanduser("~/.rocketmq_offsets"))
 
