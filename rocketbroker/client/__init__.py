@@ -46,6 +46,8 @@ Sending:
   - L{outages}: what is away, said once.
   - L{producer}: C{await send(message)}, batches, oneway;
     tries again until the time is over.
+  - L{send_stream}: a stream of sends, several under way; results
+    in their order.
   - L{transactions}: half messages: C{await
     begin(message)}, their ends, and the broker's questions.
   - L{replies}: C{await ask(message)}: a message that

@@ -18,16 +18,15 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def check_timeout(timeout: object) -> None:
+def check_timeout(timeout: object, name: str = "timeout") -> None:
     """Refuse what is no time to wait.
 
+    @param name: how users call it.
     @raise ConfigurationError: it is neither None nor a number that is 0 or more.
     """
     if timeout is None or (isinstance(timeout, int | float) and timeout >= 0):
         return
-    raise ConfigurationError(
-        f"timeout is a number of seconds, or None, not {timeout!r}"
-    )
+    raise ConfigurationError(f"{name} is a number of seconds, or None, not {timeout!r}")
 
 
 def delay_ms(delay: float | timedelta | None) -> int:
@@ -137,12 +136,11 @@ def check_listener(listener: object) -> None:
         raise ConfigurationError(f"a listener is a function, not {listener!r}")
 
 
-def check_concurrency(concurrency: object) -> None:
+def check_count(name: str, count: object) -> None:
     """Refuse what is no number of messages.
 
+    @param name: how users call it.
     @raise ConfigurationError: it is not 1 or more.
     """
-    if not isinstance(concurrency, int) or concurrency < 1:
-        raise ConfigurationError(
-            f"concurrency has to be 1 or more, not {concurrency!r}"
-        )
+    if not isinstance(count, int) or count < 1:
+        raise ConfigurationError(f"{name} has to be 1 or more, not {count!r}")

@@ -48,7 +48,7 @@ from rocketbroker.routing.send_requests import (
     SendRequests,
     SendResult,
 )
-from rocketbroker.routing.topic_view import MessageQueue
+from rocketbroker.routing.topic_view import MessageQueue, writable
 from rocketbroker.wire.command import Command
 
 #: Pauses between two tries: the first, and the longest.
@@ -67,8 +67,13 @@ class _Tries:
     @ivar refused: how many brokers have refused.
     """
 
-    def __init__(self, deadline: float, attempts: int) -> None:
+    def __init__(self, deadline: float, last_at: float, attempts: int) -> None:
+        """
+        @param deadline: when the last one is over.
+        @param last_at: when the last one begins.
+        """
         self.deadline = deadline
+        self._last_at = last_at
         self._attempts = attempts
         self._pause = FIRST_PAUSE
         self.failed_broker: str | None = None
@@ -85,7 +90,7 @@ class _Tries:
                 raise problem
         pause = self._pause
         self._pause = min(2 * pause, LONGEST_PAUSE)
-        if now + pause >= self.deadline:
+        if now + pause >= self._last_at:
             raise problem
         return pause
 
@@ -146,6 +151,7 @@ class Producer:
         queue: MessageQueue | Selector | None = None,
         timeout: float | None = None,
         accumulate: bool | None = None,
+        patience: float | None = None,
     ) -> SendResult:
         """Send one message and wait until it is stored.
 
@@ -159,6 +165,7 @@ class Producer:
             the client's settings.
         @param accumulate: gather it with others into a batch; unless given, as the
             settings say.
+        @param patience: see L{deliver}; a message with it is not gathered.
         @raise MessageIllegal: it cannot be sent, or the broker refuses it.
         @raise TopicNotExist: there is no such topic, and nobody creates it.
         @raise BrokerError: the last broker tried refused.
@@ -169,19 +176,22 @@ class Producer:
         key = message.properties.get(SHARDING_KEY)
         where = Selection(queue, message) if callable(queue) else queue
         gathers = self._settings.accumulate if accumulate is None else accumulate
+        gathers = gathers and patience is None
         observers = self._instance.observers
         if observers is None:
             if gathers:
                 return await self._gather(message, where, timeout, key)
             request = self.requests.single(message)
-            return await self.deliver(request, where, timeout, key)
+            return await self.deliver(request, where, timeout, key, None, patience)
         with self._sends(observers, [message]) as sends:
             (copy,) = sends.messages
             if gathers:
                 result = await self._gather(copy, where, timeout, key, sends)
             else:
                 request = self.requests.single(copy)
-                result = await self.deliver(request, where, timeout, key, sends)
+                result = await self.deliver(
+                    request, where, timeout, key, sends, patience
+                )
             return sends.stored(result)
 
     async def _gather(
@@ -225,25 +235,31 @@ class Producer:
         messages: Iterable[Message],
         queue: MessageQueue | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> list[SendResult]:
         """Send messages of one topic in as few requests as their sizes allow.
 
         Messages that rest for a while go alone: brokers take none of them in a batch.
 
         @param queue: where to; unless given, each request goes to the next queue.
-        @param timeout: for each request; see L{send}, also for errors.
+        @param timeout: for each request, as C{patience}; see L{send}, also for errors.
         @return: one result for each request; their ids are in the order of messages.
         @raise MessageIllegal: one cannot be sent; then none is.
         """
         observers = self._instance.observers
         if observers is None:
             requests = self._batches(messages)
-            return [await self.deliver(one, queue, timeout) for one in requests]
+            return [
+                await self.deliver(one, queue, timeout, patience=patience)
+                for one in requests
+            ]
         with self._sends(observers, messages) as sends:
             results = []
             for request in self._batches(sends.messages):
                 sends.go_on(len(request.message_ids))
-                result = await self.deliver(request, queue, timeout, None, sends)
+                result = await self.deliver(
+                    request, queue, timeout, None, sends, patience
+                )
                 results.append(sends.stored(result))
             return results
 
@@ -321,14 +337,16 @@ class Producer:
         timeout: float | None = None,
         key: str | None = None,
         sends: Sends | None = None,
+        patience: float | None = None,
     ) -> SendResult:
         """Send what is ready to be sent, when there is room; see L{send}.
 
         @param sends: is told where each try goes.
+        @param patience: seconds after which it is not tried again; the last try may
+            take longer. Unless given, as long as all tries together may take.
         """
         runtime = self._instance.runtime
-        seconds = self._instance.settings.patience if timeout is None else timeout
-        tries = _Tries(runtime.monotonic() + seconds, self._settings.attempts)
+        tries = self._tries(timeout, patience)
         room, size = self._room, len(request.body)
         if not room.take(size):
             await room.wait(size, tries.deadline)
@@ -352,6 +370,17 @@ class Producer:
         finally:
             room.leave(size)
 
+    def _tries(self, timeout: float | None, patience: float | None) -> _Tries:
+        """How often and how long a send that begins now is tried."""
+        settings = self._instance.settings
+        now = self._instance.runtime.monotonic()
+        attempts = self._settings.attempts
+        if patience is None:
+            deadline = now + (settings.patience if timeout is None else timeout)
+            return _Tries(deadline, deadline, attempts)
+        seconds = patience + settings.seconds if timeout is None else timeout
+        return _Tries(now + seconds, now + min(patience, seconds), attempts)
+
     async def _try(
         self,
         request: SendRequest,
@@ -363,13 +392,15 @@ class Producer:
         instance = self._instance
         runtime = instance.runtime
         is_again = tries.failed_broker is not None
-        queues_known = instance.routes.write_queues(request.topic, is_again)
-        if is_again or instance.routes.known(request.topic) is None:
+        known = None if is_again else instance.routes.known(request.topic)
+        queues: Sequence[MessageQueue]
+        if known is not None:
+            queues = writable(request.topic, known)
+        else:
             # A name server that hangs has no more time than the send.
             left = max(tries.deadline - runtime.monotonic(), 0.001)
-            queues = await within(runtime, left, queues_known)
-        else:
-            queues = await queues_known
+            asked = instance.routes.write_queues(request.topic, is_again)
+            queues = await within(runtime, left, asked)
         now = runtime.monotonic()
         chosen = self._choose(queues, queue, key, tries.failed_broker)
         tries.failed_broker = chosen.broker

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, final
 
 import attrs
 
 from rocketbroker.client.arguments import (
     bound_ms,
-    check_concurrency,
+    check_count,
     check_listener,
     check_queue,
     check_queues,
@@ -36,6 +36,7 @@ from rocketbroker.client.queue_choice import Selector
 from rocketbroker.client.received import MessageView, ReceivedMessage
 from rocketbroker.client.replies import REPLY_SECONDS, Replies
 from rocketbroker.client.runtime import Runtime
+from rocketbroker.client.send_stream import IN_FLIGHT, SendStream
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
 from rocketbroker.client.subscription import subscription
 from rocketbroker.client.trace import with_trace
@@ -245,6 +246,7 @@ class Session:
         queue: MessageQueue | Selector | None = None,
         timeout: float | None = None,
         accumulate: bool | None = None,
+        patience: float | None = None,
     ) -> SendResult:
         """Send a message and wait until it is stored.
 
@@ -264,6 +266,9 @@ class Session:
             C{connect}.
         @param accumulate: gather it for some milliseconds with others, into a batch;
             unless given, as C{connect} says.
+        @param patience: seconds after which it is not tried again, 0 for one try, if
+            that is to be sooner than C{timeout}; a try takes what C{seconds} of
+            C{connect} says.
         @raise MessageIllegal: it cannot be sent, or the broker refuses it.
         @raise TopicNotExist: there is no such topic, and nobody creates it.
         @raise BrokerError: the broker refuses.
@@ -285,7 +290,8 @@ class Session:
         )
         check_queue(topic, queue)
         check_timeout(timeout)
-        return await self.producer.send(message, queue, timeout, accumulate)
+        check_timeout(patience, "patience")
+        return await self.producer.send(message, queue, timeout, accumulate, patience)
 
     async def send_oneway(
         self,
@@ -314,12 +320,13 @@ class Session:
         *,
         queue: MessageQueue | None = None,
         timeout: float | None = None,
+        patience: float | None = None,
     ) -> list[SendResult]:
         """Send messages of one topic in as few requests as their sizes allow.
 
         @param messages: see L{Message}.
         @param queue: where to; unless given, each request goes to the next queue.
-        @param timeout: seconds for each request.
+        @param timeout: seconds for each request, as C{patience}: see L{send}.
         @return: one result for each request; C{message_ids} are in the order of the
             messages. Errors as L{send}; those before the failed request are stored.
         """
@@ -327,7 +334,43 @@ class Session:
         for message in found[:1]:
             check_queue(message.topic, queue, chooses=False)
         check_timeout(timeout)
-        return await self.producer.send_batch(found, queue, timeout)
+        check_timeout(patience, "patience")
+        return await self.producer.send_batch(found, queue, timeout, patience)
+
+    def send_all(
+        self,
+        messages: Iterable[Message],
+        *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+        patience: float | None = None,
+        in_flight: int = IN_FLIGHT,
+    ) -> SendStream:
+        """Send messages one after the other, without waiting for each.
+
+        It is an iterator over their results, which come in the order of the messages;
+        nothing is sent before it is used. Messages are taken from their source as fast
+        as results are taken from here, so there may be any number of them.
+
+        @param messages: see L{Message}; their topics may differ.
+        @param queue: where to; unless given, as L{send}, also for the order key.
+        @param timeout: seconds for each of them, as C{patience}: see L{send}.
+        @param in_flight: how many may be under way; with 1, those with the same order
+            key keep their order even if one is tried again.
+        @raise MessageIllegal: one cannot be sent; as each error (see L{send}) this
+            comes after the results of the messages before it, and ends the iteration.
+            Some of those after it may be stored.
+        """
+        check_timeout(timeout)
+        check_timeout(patience, "patience")
+        check_count("in_flight", in_flight)
+
+        def send(message: Message) -> Coroutine[Any, Any, SendResult]:
+            messages_of([message])
+            check_queue(message.topic, queue, chooses=False)
+            return self.producer.send(message, queue, timeout, None, patience)
+
+        return SendStream(self._runtime, send, messages, in_flight)
 
     async def request(
         self,
@@ -596,7 +639,7 @@ class Session:
         @param concurrency: how many messages it has in hand at once.
         @raise ConfigurationError: something cannot be as it is given.
         """
-        check_concurrency(concurrency)
+        check_count("concurrency", concurrency)
         consumer_settings(group, options)
         subscription(topic, options.get("tags"), options.get("sql"))
 

@@ -245,6 +245,18 @@ def _deferred(
     return call
 
 
+def _iterating(
+    method: Callable[Concatenate[core.Session, P], T],
+) -> Callable[Concatenate[Session, P], T]:
+    """A method of the core that gives what a coroutine iterates over."""
+
+    @wraps(method)
+    def call(self: Session, /, *args: P.args, **options: P.kwargs) -> T:
+        return method(self.core, *args, **options)
+
+    return call
+
+
 @final
 class Session:
     """Sends and receives messages.
@@ -271,6 +283,7 @@ class Session:
     recall = _deferred(core.Session.recall)
     find = _deferred(core.Session.find)
     close = _deferred(core.Session.close)
+    send_all = _iterating(core.Session.send_all)
     transaction = _beginning(core.Session.transaction)
 
     def check(self, topic: str) -> Callable[[C], C]:

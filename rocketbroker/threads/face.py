@@ -8,7 +8,14 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from types import FrameType
@@ -39,6 +46,7 @@ from rocketbroker.client.runtimes.machine import (
     watch_fork,
 )
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
+from rocketbroker.client.send_stream import SendStream
 from rocketbroker.client.session import CONCURRENCY
 from rocketbroker.errors import ClientClosed
 from rocketbroker.routing.send_requests import SendResult
@@ -201,6 +209,27 @@ def _waiting(
     return call
 
 
+def _iterating(
+    method: Callable[Concatenate[core.Session, P], SendStream],
+) -> Callable[Concatenate[Session, P], Iterator[SendResult]]:
+    """A method of the core that sends what is taken from its source in this thread."""
+
+    @wraps(method)
+    def call(
+        self: Session, /, *args: P.args, **options: P.kwargs
+    ) -> Iterator[SendResult]:
+        thread, session = self.behind()
+        stream = method(session, *args, **options)
+
+        def results() -> Iterator[SendResult]:
+            while found := thread.call(stream.exchange(stream.take())):
+                yield from found
+
+        return results()
+
+    return call
+
+
 #: Sessions that are to be closed when the interpreter ends.
 _open: Final[weakref.WeakSet[Session]] = weakref.WeakSet()
 
@@ -263,6 +292,7 @@ class Session:
     request = _waiting(core.Session.request)
     recall = _waiting(core.Session.recall)
     find = _waiting(core.Session.find)
+    send_all = _iterating(core.Session.send_all)
     transaction = _beginning(core.Session.transaction)
 
     def check(self, topic: str) -> Callable[[C], C]:

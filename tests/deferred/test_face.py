@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 import rocketbroker.deferred
-from rocketbroker.deferred import connect
+from rocketbroker.deferred import Message, connect
 from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
 from rocketbroker.testing.network import MemoryNetwork
 from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, OTHERS, loaded, missing
@@ -63,6 +64,21 @@ class FaceTests(SynchronousTestCase):
                 mq.consumer(topic, group, **options)
             with self.assertRaises(ConfigurationError):
                 mq.on(topic, group=group, **options)
+
+    def test_streamOfSendsIsIteratedOver(self) -> None:
+        """In a coroutine, which a failure ends."""
+        mq = self.connect()
+
+        async def send() -> None:
+            async for _ in mq.send_all([Message("T", "x")], patience=0):
+                raise AssertionError("nobody is there")
+
+        sending = Deferred.fromCoroutine(send())
+        self.network.advance(0.01)
+        self.failureResultOf(sending, ConnectionLost)
+        closing = mq.close()
+        self.network.settle()
+        self.successResultOf(closing)
 
     def test_failuresComeByDeferred(self) -> None:
         """When the patience is over, and at once when it is closed."""

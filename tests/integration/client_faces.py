@@ -22,6 +22,7 @@ from twisted.internet.defer import Deferred
 
 from rocketbroker import aio, deferred, threads
 from rocketbroker.client import transactions
+from rocketbroker.client.send_stream import SendStream
 
 #: What the classes of the other faces stand for, by their names.
 PATTERNS: Final[dict[str, type]] = {
@@ -32,8 +33,10 @@ PATTERNS: Final[dict[str, type]] = {
         aio.ReceivedMessage,
         aio.LitePullConsumer,
         transactions.Transaction,
+        SendStream,
     )
 }
+PATTERNS["generator"] = SendStream
 
 #: How many calls may wait at once: of each scenario some.
 THREADS: Final = 200

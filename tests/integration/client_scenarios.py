@@ -189,6 +189,20 @@ async def send_batch(scene: Scene) -> None:
     equal(sorted(f"batch-{number}" for number in range(40)), texts(found))
 
 
+async def send_all(scene: Scene) -> None:
+    """A stream of them: results in their order, in one queue offsets, too."""
+    topic = scene.topic(1)
+    stream = (Message(topic, f"stream-{number}") for number in range(300))
+    async with scene.connect() as mq:
+        results = [result async for result in mq.send_all(stream)]
+        equal([*range(300)], [result.queue_offset for result in results])
+        async with scene.reader(mq, topic) as messages:
+            found = await read(messages, 300)
+    ids = {message.message_id: message.text for message in found}
+    sent = [ids[result.message_id] for result in results]
+    equal([f"stream-{number}" for number in range(300)], sent)
+
+
 async def auto_create(scene: Scene) -> None:
     """A topic comes with its first message."""
     topic = scene.fresh("AUTO")
@@ -610,6 +624,7 @@ SCENARIOS: dict[str, Scenario] = {
     "send-async": send_async,
     "send-oneway": send_oneway,
     "send-batch": send_batch,
+    "send-all": send_all,
     "auto-create": auto_create,
     "compressed": compressed,
     "too-large": too_large,

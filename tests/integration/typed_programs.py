@@ -24,6 +24,8 @@ async def with_aio() -> None:
         result = await mq.send("T", "x", tag="A", keys="k", delay=timedelta(seconds=1))
         assert_type(result, SendResult)
         assert_type(await mq.send_batch([Message("T", b"x")]), list[SendResult])
+        async for sent in mq.send_all([Message("T", b"x")], in_flight=8):
+            assert_type(sent, SendResult)
         await mq.send_oneway("T", b"x", order_key="7", queue=result.queue)
         async with mq.consumer("T", group="G", tags=["A", "B"], ordered=True) as stream:
             first = await stream.next(timeout=1.0)
@@ -69,6 +71,8 @@ def with_threads() -> None:
         result = mq.send("T", b"x", properties={"a": "1"}, at=1.5, timeout=2)
         assert_type(result, SendResult)
         assert_type(mq.send_batch([Message("T", b"x")]), list[SendResult])
+        for sent in mq.send_all([Message("T", b"x")], patience=0):
+            assert_type(sent, SendResult)
         mq.send_oneway("T", b"x")
         with mq.consumer("T", "G", sql="a > 5", consume_timeout=60) as stream:
             first = stream.next(timeout=1.0)
@@ -116,6 +120,8 @@ async def with_deferreds(reactor: IReactorTCP) -> None:
         assert_type(sending, Deferred[SendResult])
         result = await sending
         assert_type(await mq.send_batch([Message("T", b"x")]), list[SendResult])
+        async for sent in mq.send_all([Message("T", b"x")], timeout=5):
+            assert_type(sent, SendResult)
         await mq.send_oneway("T", b"x")
         async with mq.consumer("T", "G", broadcast=True) as stream:
             first = await stream.next(1.0)

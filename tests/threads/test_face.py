@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import ContextVar
 
@@ -11,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import rocketbroker.threads
 from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
-from rocketbroker.threads import connect
+from rocketbroker.threads import Message, connect
 from rocketbroker.threads.loop_thread import LoopThread
 from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, OTHERS, loaded, missing
 
@@ -69,6 +70,39 @@ class FaceTests(SynchronousTestCase):
         with self.assertRaises(ClientClosed):
             mq.send("T", "x")
         connect("127.0.0.1:1").close()
+
+
+class SendAllTests(SynchronousTestCase):
+    """C{send_all}, to where nobody is."""
+
+    def setUp(self) -> None:
+        self.mq = connect("127.0.0.1:1")
+        self.addCleanup(self.mq.close)
+
+    def test_messagesAreTakenByTheThreadThatReads(self) -> None:
+        """What they come from may wait; that is not in the thread of the loop."""
+        found: list[threading.Thread] = []
+
+        def messages() -> Iterator[Message]:
+            for number in range(9):
+                found.append(threading.current_thread())
+                yield Message("T", str(number))
+
+        results = self.mq.send_all(messages(), patience=0, in_flight=3)
+        self.assertEqual(found, [])
+        with self.assertRaises(ConnectionLost):
+            next(results)
+        self.assertEqual(found, [threading.current_thread()] * 3)
+        self.assertEqual([*results], [])
+
+    def test_noMessagesNoResults(self) -> None:
+        """Nothing is connected."""
+        self.assertEqual([*self.mq.send_all([])], [])
+
+    def test_wrongArgumentsAreRefusedAtOnce(self) -> None:
+        """Not with the first result."""
+        with self.assertRaises(ConfigurationError):
+            self.mq.send_all([], in_flight=0)
 
 
 class LoopThreadTests(SynchronousTestCase):
