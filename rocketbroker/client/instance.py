@@ -109,8 +109,8 @@ class Instance:
     async def close(self) -> None:
         """Stop all, and close the connections."""
         await self.tasks.end()
-        await self.connections.close()
         self.outages.close()
+        await self.connections.close()
 
     def unique_key(self) -> str:
         """A new unique key for a message."""

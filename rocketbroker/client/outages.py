@@ -47,6 +47,7 @@ class Outages:
 
     def __init__(self, board: OutageBoard | None = None) -> None:
         self._board = board or OutageBoard()
+        self._closed = False
         self.away: set[str] = set()
 
     def failed(
@@ -56,7 +57,7 @@ class Outages:
 
         @param words: how: a text with a place for each of the two.
         """
-        if what not in self.away:
+        if what not in self.away and not self._closed:
             self.away.add(what)
             if self._board.add(what, self):
                 _log.warning(words, what, why)
@@ -69,7 +70,8 @@ class Outages:
                 _log.info("%s is back", what)
 
     def close(self) -> None:
-        """This client asks nobody any more."""
+        """This client asks nobody any more; what fails then is not said."""
+        self._closed = True
         away, self.away = self.away, set()
         for what in away:
             self._board.remove(what, self)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.client.outages import OutageBoard, Outages
+from rocketbroker.errors import ClientClosed
+from rocketbroker.testing.puppet_cluster import silent
+from rocketbroker.wire.codes import RequestCode
 from tests.client.cluster import ClientCluster
 
 
@@ -37,6 +40,18 @@ class OutageTests(SynchronousTestCase):
             second.close()
             first.worked("b1")
         self.assertEqual(len(logs.output), 2)
+
+    def test_closedSessionSaysNothingOfItsSends(self) -> None:
+        """What was under way fails because we close, and no server is away."""
+        here = ClientCluster("b1")
+        mq = here.session()
+        here.broker().faults[RequestCode.SEND_MESSAGE_V2] = [silent]
+        sending = here.runtime.start(mq.send("T", "x"))
+        here.runtime.settle()
+        with self.assertNoLogs("rocketbroker.client", "INFO"):
+            here.runtime.finish(mq.close())
+            here.wait(lambda: sending.ended)
+        self.assertRaises(ClientClosed, sending.value)
 
     def test_restartIsSaidOnceByASession(self) -> None:
         """Although it sends, and reads for two groups."""
