@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, TypeVar, final
 
 from rocketbroker.blocking.answers import PASSING
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.routes import MASTER, MessageQueue
 from rocketbroker.blocking.settings import name_server_list
+from rocketbroker.cli.cluster.surroundings import Connect, Sender, connect
 from rocketbroker.cli.exit_status import NoAnswer, NotThere, is_absence
 from rocketbroker.errors import (
     ConfigurationError,
@@ -53,12 +55,21 @@ class Cluster:
     @ivar unreachable: the brokers that did not answer L{from_each}, and why.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, connect: Connect = connect) -> None:
         self.client = client
+        self._connect = connect
         self.name_servers = name_server_list(client.settings.name_servers)
         self._info: ClusterInfo | None = None
         self.unreachable: dict[Broker, RocketbrokerError] = {}
         self._names: dict[str, str] = {}
+
+    def sender(self, patience: float) -> AbstractContextManager[Sender]:
+        """What to send with; nothing is opened before the first message.
+
+        @param patience: how many seconds servers that are away are waited for.
+        """
+        settings = self.client.settings
+        return self._connect(settings.name_servers, settings.seconds, patience)
 
     def ask(
         self,

@@ -25,11 +25,11 @@ from click.shell_completion import CompletionItem
 
 from rocketbroker.blocking.answers import PASSING
 from rocketbroker.blocking.client import Client
-from rocketbroker.blocking.machine import Machine, ThisMachine
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.cli.cluster import contexts
 from rocketbroker.cli.cluster.cluster import Broker, Cluster
 from rocketbroker.cli.cluster.outages import ALL, Outages, echo, passes
+from rocketbroker.cli.cluster.surroundings import Surroundings
 from rocketbroker.cli.exit_status import (
     USAGE,
     Failure,
@@ -114,10 +114,10 @@ class Verb(Protocol):
         """Do it."""
 
 
-def machine_of(context: click.Context) -> Machine:
-    """The machine to run on; tests give another as the context's object."""
+def surroundings_of(context: click.Context) -> Surroundings:
+    """What to run in; tests give others as the context's object."""
     given = context.find_root().obj
-    return given if given is not None else ThisMachine()
+    return given if given is not None else Surroundings()
 
 
 def cluster_of(context: click.Context, values: dict[str, Any]) -> Cluster:
@@ -126,13 +126,14 @@ def cluster_of(context: click.Context, values: dict[str, Any]) -> Cluster:
     @param values: of the options, some of which may be missing in completion.
     """
     servers = contexts.choose(values.get("namesrv"), values.get("context"), os.environ)
+    surroundings = surroundings_of(context)
     settings = Settings(
         servers,
         seconds=values.get("timeout") or TIMEOUT,
-        machine=machine_of(context),
+        machine=surroundings.machine,
         patience=0.0,
     )
-    return Cluster(Client(settings))
+    return Cluster(Client(settings), surroundings.connect)
 
 
 def run(

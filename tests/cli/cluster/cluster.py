@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Any
 
 import click
@@ -17,6 +18,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.cli.cluster.surroundings import Surroundings
 from rocketbroker.cli.command import command as rocketbroker
 from rocketbroker.config.namesrv import NamesrvSettings
 from rocketbroker.errors import BrokerError
@@ -36,6 +38,7 @@ from rocketbroker.wire.bodies.routes import (
 )
 from rocketbroker.wire.command import RESPONSE, Command
 from tests.broker.rig import Rig, answered, heartbeat
+from tests.cli.cluster.sender import MemorySender
 
 NAME_SERVER = "ns:9876"
 BROKER = "10.0.0.1:10911"
@@ -81,6 +84,7 @@ class AdminCluster:
     @ivar rig: the broker.
     @ivar faults: what goes wrong, by request code, until it is taken away.
     @ivar machine: where the command runs.
+    @ivar surroundings: of the command.
     """
 
     def __init__(self, testing: bool = False) -> None:
@@ -108,6 +112,10 @@ class AdminCluster:
                 NAME_SERVER: lambda command: self.serve(server.responders, command),
                 BROKER: lambda command: self.serve(self.rig.table, command),
             }
+        )
+
+        self.surroundings = Surroundings(
+            self.machine, partial(MemorySender, self.machine)
         )
 
     def serve(
@@ -222,7 +230,7 @@ class VerbCase(SynchronousTestCase):
         result = CliRunner().invoke(
             rocketbroker,
             words,
-            obj=self.cluster.machine,
+            obj=self.cluster.surroundings,
             input=stdin,
             env={
                 "XDG_CONFIG_HOME": self.home,

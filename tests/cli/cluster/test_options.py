@@ -19,6 +19,7 @@ from rocketbroker.cli.cluster.options import (
     confirm,
     showing,
 )
+from rocketbroker.cli.cluster.surroundings import Surroundings
 from rocketbroker.cli.exit_status import Failure, NotThere
 from rocketbroker.cli.rows import Rows
 from rocketbroker.errors import ConnectionLost
@@ -79,7 +80,9 @@ class OptionsTests(SynchronousTestCase):
     def call(self, *words: str, status: int = 0) -> tuple[str, str]:
         """Call; what it wrote."""
         servers = {"ROCKETMQ_NAMESRV": "ns1:9876"}
-        result = CliRunner().invoke(group, words, obj=self.memory.machine, env=servers)
+        result = CliRunner().invoke(
+            group, words, obj=Surroundings(self.memory.machine), env=servers
+        )
         self.assertEqual(result.exit_code, status, result.output)
         return result.stdout, result.stderr
 
@@ -168,7 +171,7 @@ class OptionsTests(SynchronousTestCase):
     def test_completion(self) -> None:
         """Topics are completed; not where the cluster cannot be asked."""
         self.memory.topics |= {"%RETRY%G": {"b1": 1}, "TBW102": {"b1": 1}}
-        context = click.Context(group, obj=self.memory.machine)
+        context = click.Context(group, obj=Surroundings(self.memory.machine))
         context.params = {"namesrv": "ns1:9876"}
         argument = click.Argument(["topic"])
         found = complete_topics(context, argument, "")

@@ -7,21 +7,21 @@ import base64
 import binascii
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
 import attrs
 import click
 
-from rocketbroker.blocking.messages import Message, SendResult
-from rocketbroker.blocking.producer import Producer
 from rocketbroker.cli.cluster.cluster import Cluster, parse_queue
 from rocketbroker.cli.cluster.options import TOPIC, changing, given_moment
+from rocketbroker.cli.cluster.verbs.send_run import PATIENCE, SendRun
 from rocketbroker.cli.exit_status import USAGE, Failure, explained
 from rocketbroker.cli.formats import Moment, count_of, parse_span
 from rocketbroker.cli.rows import Rows
 from rocketbroker.errors import ConfigurationError, RocketbrokerError
-from rocketbroker.records.names import INNER_PRODUCER
+from rocketbroker.records.outgoing import Message
+from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.wire.codes import ResponseCode
 
 LINES: Final = "lines"
@@ -38,10 +38,6 @@ _WAITS: Final = {
 #: How much of standard input is taken at once: what has come is sent at once, so that a
 #: line from a slow pipe does not wait for the next.
 READ_BYTES: Final = 1 << 20
-
-
-#: How long servers that are restarted are waited for, in seconds.
-PATIENCE: Final = 120.0
 
 
 class Delivery(NamedTuple):
@@ -193,41 +189,57 @@ def message_send(
         key_separator.encode() if key_separator else None,
     )
     queue = parse_queue(topic, queue_text) if queue_text else None
-    producer = Producer(cluster.client, INNER_PRODUCER)
-    if body is not None:
-        _show(rows, topic, producer.send(shape.message(body.encode()), queue))
-        return
-    stream = sys.stdin.buffer
-    if sys.stdin.isatty():
-        click.echo(f"Reads {_WAITS[shape_of_input]}; Ctrl-D ends it.", err=True)
-    if shape_of_input == WHOLE:
-        _show(rows, topic, producer.send(shape.message(stream.read()), queue))
-        return
-    sent = skipped = 0
-    make = shape.from_json if shape_of_input == JSONL else shape.message
+    # Brokers take no message for later in a batch.
+    batches = batch and shape.delivery == Delivery()
+    with cluster.sender(PATIENCE) as mq:
+        run = SendRun(cluster, mq, topic, queue, batches)
+        if body is not None:
+            _send_one(run, rows, shape.message(body.encode()))
+            return
+        stream = sys.stdin.buffer
+        if sys.stdin.isatty():
+            click.echo(f"Reads {_WAITS[shape_of_input]}; Ctrl-D ends it.", err=True)
+        if shape_of_input == WHOLE:
+            _send_one(run, rows, shape.message(stream.read()))
+            return
+        make = shape.from_json if shape_of_input == JSONL else shape.message
+        skipped = _send_lines(run, stream, make, rows if ids else None)
+    empty = f", {count_of(skipped, 'empty line')} left out" if skipped else ""
+    click.echo(f"{count_of(run.sent, 'message')} sent to {topic}{empty}", err=True)
+
+
+def _send_one(run: SendRun, rows: Rows, message: Message) -> None:
+    for result in run.send([message]):
+        _show(rows, run.topic, result)
+
+
+def _send_lines(
+    run: SendRun,
+    stream: BinaryIO,
+    make: Callable[[bytes], Message],
+    rows: Rows | None,
+) -> int:
+    """Send each line as it comes; how many were empty.
+
+    @param rows: what was sent is shown there.
+    @raise Failure: it says how many were sent before.
+    """
+    skipped = 0
     try:
         for lines in _pieces(stream):
             full = [line for line in lines if line]
             skipped += len(lines) - len(full)
-            made = map(make, full)
-            results = (
-                producer.send_batch(made, queue)
-                if batch
-                else producer.send_all(made, queue=queue)
-            )
-            for result in results:
-                sent += len(result.message_ids)
-                # Servers that were there are restarted; others may have another name.
-                producer.patience = PATIENCE
-                if ids:
-                    _show(rows, topic, result)
+            for result in run.send(map(make, full)):
+                if rows is not None:
+                    _show(rows, run.topic, result)
     except RocketbrokerError as error:
+        cluster = run.cluster
         failure = explained(error, cluster.name_servers, cluster.names)
         raise Failure(
-            f"After {count_of(sent, 'message')}: {failure.message}", failure.exit_code
+            f"After {count_of(run.sent, 'message')}: {failure.message}",
+            failure.exit_code,
         ) from error
-    empty = f", {count_of(skipped, 'empty line')} left out" if skipped else ""
-    click.echo(f"{count_of(sent, 'message')} sent to {topic}{empty}", err=True)
+    return skipped
 
 
 def _delivery(now_ms: int, level: int, delay: str | None, at: str | None) -> Delivery:

@@ -184,7 +184,7 @@ class GroupTests(VerbCase):
     def test_completion(self) -> None:
         """Users' groups are completed; not where the cluster cannot be asked."""
         self.cluster.group("G")
-        context = click.Context(click.Command("x"), obj=self.cluster.machine)
+        context = click.Context(click.Command("x"), obj=self.cluster.surroundings)
         context.params = {"namesrv": NAME_SERVER}
         argument = click.Argument(["group"])
         found = complete_groups(context, argument, "")

@@ -10,8 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.cli.cluster.verbs.send import _pieces
 from rocketbroker.records.record import StoredMessage
+from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.command import Command
-from tests.cli.cluster.cluster import VerbCase, refusal
+from tests.cli.cluster.cluster import BROKER, VerbCase, refusal
 
 
 class Terminal(io.BytesIO):
@@ -243,6 +244,70 @@ class SendTests(VerbCase):
         self.call("message", "send", "T", stdin=b"a\n", status=1)
         self.assertLess(machine.now - before, 2.0)
 
+    def test_brokersThatAreAwayAreNamedAtOnce(self) -> None:
+        """In one sentence; nobody waits for those that were never there."""
+        self.cluster.with_broker_away()
+        del self.cluster.machine.servers[BROKER]
+        before = self.cluster.machine.now
+        for words, begin in (
+            (("x",), ""),
+            ((), "After 0 messages: "),
+            (("--batch",), "After 0 messages: "),
+        ):
+            result = self.call("message", "send", "T", *words, stdin="a\n", status=1)
+            (line,) = result.stderr.splitlines()
+            wanted = f"rocketbroker: {begin}broker-[ab] does not answer: cannot connect"
+            self.assertRegex(line, wanted)
+        self.assertLess(self.cluster.machine.now - before, 3.0)
+
+    def test_firstMessageGoesToABrokerThatIsThere(self) -> None:
+        """Another one of the topic's is away."""
+        self.cluster.with_broker_away()
+        for _ in range(2):
+            self.call("message", "send", "T", "x")
+        self.assertEqual(self.bodies(), [b"x", b"x"])
+
+    def test_errorSaysHowManyAreStoredBeforeIt(self) -> None:
+        """Though others were under way."""
+        seen: list[Command] = []
+
+        def third(command: Command) -> Command | None:
+            seen.append(command)
+            return answer(13, remark="no") if len(seen) == 3 else None
+
+        self.cluster.faults[310] = third
+        result = self.call("message", "send", "T", stdin="a\nb\nc\nd\n", status=1)
+        self.assertIn("After 2 messages: no", result.stderr)
+        self.assertEqual(self.bodies()[:2], [b"a", b"b"])
+
+    def test_errorSaysHowManyOfBatchesAreStored(self) -> None:
+        """Each request is counted when it is answered."""
+        ext = {"msgId": "a,b", "queueId": "0", "queueOffset": "0"}
+        answers = [answer(0, ext), answer(13, remark="no")]
+        self.cluster.faults[320] = lambda _: answers.pop(0)
+        lines = "\n".join(100_000 * letter for letter in "abcde")
+        result = self.call("message", "send", "T", "--batch", stdin=lines, status=1)
+        self.assertIn("After 2 messages: no", result.stderr)
+
+    def test_linesBeforeABadOneAreSent(self) -> None:
+        """And counted."""
+        lines = '{"body": "a"}\n' * 3 + "x"
+        for words in ((), ("--batch",)):
+            call = ("message", "send", "T", "-i", "jsonl", *words)
+            result = self.call(*call, stdin=lines, status=1)
+            self.assertIn("After 3 messages: a line of JSON", result.stderr)
+        self.assertEqual(self.bodies(), [b"a"] * 6)
+
+    def test_shardingKeyChoosesTheQueue(self) -> None:
+        """The same one for all lines, in which they keep their order."""
+        self.cluster.topic("U", 4)
+        lines = [f"{number}".encode() for number in range(200)]
+        words = ("message", "send", "U", "--sharding-key", "s")
+        self.call(*words, stdin=b"\n".join(lines))
+        found = [self.cluster.rig.records(number, "U") for number in range(4)]
+        (messages,) = filter(None, found)
+        self.assertEqual([message.body for message in messages], lines)
+
     def test_notSafe(self) -> None:
         """A message that is stored, but not as safely as it should be, is told."""
         original = self.cluster.machine.servers["10.0.0.1:10911"]
@@ -250,8 +315,8 @@ class SendTests(VerbCase):
         def late(command: Command) -> Sequence[Command]:
             answers = original(command)
             found = [answers] if isinstance(answers, Command) else [*(answers or ())]
-            for answer in found if command.code == 310 else ():
-                answer.code = 10
+            for each in found if command.code == 310 else ():
+                each.code = 10
             return found
 
         self.cluster.machine.servers["10.0.0.1:10911"] = late
