@@ -3,7 +3,8 @@
 
 Any number of coroutines send over one connection; an answer finds its request by the
 opaque. What is sent in one turn goes out as one write: a write costs more than all else
-of a small request.
+of a small request. Requests go out in the order in which they came, also if they had to
+wait for the connection.
 
 A connection that is lost is made again with the next request. Before one goes out over
 a connection that has rested, the loop has a look at it: a program that kept the loop
@@ -16,6 +17,7 @@ closed, as RocketMQ's clients do.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, final
 
@@ -118,6 +120,7 @@ class ServerConnection:
         self._failure: ConnectionLost | None = None
         self._pending: dict[int, _Pending] = {}
         self._last_opaque = 0
+        self._line: deque[object] = deque()
         self._unwritten: list[bytes] = []
         self._congested = False
         self._uncongested = Signal(runtime)
@@ -192,15 +195,30 @@ class ServerConnection:
         return encode(command, max_bytes=self._max_bytes)
 
     async def _ready(self, deadline: float) -> None:
-        """Wait until there is a connection that takes more.
+        """Wait until there is a connection that takes more, and it is our turn.
 
         @raise ConnectionLost: it could not be made.
         @raise RequestTimeout: it does not take any in time.
         """
-        runtime = self._runtime
-        if self._link and runtime.monotonic() - self._heard_at >= REST_SECONDS:
-            for _ in range(LOOK_TURNS):
-                await runtime.sleep(0)
+        rests = self._runtime.monotonic() - self._heard_at >= REST_SECONDS
+        line = self._line
+        if self._link and not self._congested and not rests and not line:
+            return
+        place = object()
+        line.append(place)
+        try:
+            if self._link and rests:
+                for _ in range(LOOK_TURNS):
+                    await self._runtime.sleep(0)
+            await self._usable(deadline)
+            while line[0] is not place:
+                await self._runtime.sleep(0)
+                await self._usable(deadline)
+        finally:
+            line.remove(place)
+
+    async def _usable(self, deadline: float) -> None:
+        """Wait until there is a connection that takes more; raises as L{_ready}."""
         while self._link is None or self._congested:
             if self._closed:
                 raise ClientClosed(f"the connection to {self.address} was closed")

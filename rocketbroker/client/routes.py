@@ -149,7 +149,8 @@ class Routes:
         finally:
             if self._asking.get(topic) is signal:
                 del self._asking[topic]
-            signal.fire()
+            # Whoever has asked goes on first: sends keep their order.
+            self._runtime.call_later(0, signal.fire)
 
     async def refresh(self) -> bool:
         """Ask for all known topics again; what cannot be learned stays.

@@ -140,6 +140,38 @@ class ConnectionTests(SynchronousTestCase):
         self.runtime.settle()
         held.value()
 
+    def test_nobodyOvertakesThoseThatWait(self) -> None:
+        """When a congestion ends."""
+        self.runtime.finish(self.connection.request(Command(1), 3.0))
+        (link,) = self.runtime.links
+        link.congest(True)
+        first = self.runtime.start(self.connection.request(Command(2), 3.0))
+        self.runtime.settle()
+        second = self.runtime.start(self.connection.request(Command(3), 3.0))
+        link.congest(False)
+        self.runtime.settle()
+        first.value()
+        second.value()
+        self.assertEqual(self.runtime.codes(), [1, 2, 3])
+
+    def test_oneThatGaveUpHoldsNobodyUp(self) -> None:
+        """Its place is free."""
+        self.runtime.finish(self.connection.request(Command(1), 3.0))
+        (link,) = self.runtime.links
+        link.congest(True)
+        late, gone, held = (
+            self.runtime.start(self.connection.request(Command(number), seconds))
+            for number, seconds in ((2, 1.0), (3, 3.0), (4, 3.0))
+        )
+        self.runtime.settle()
+        gone.cancel()
+        self.runtime.advance(1.0)
+        self.assertRaises(RequestTimeout, late.value)
+        link.congest(False)
+        self.runtime.settle()
+        held.value()
+        self.assertEqual(self.runtime.codes(), [1, 4])
+
     def test_cancelledRequestIsForgotten(self) -> None:
         """Its answer is dropped, and disturbs nobody."""
         held: list[Command] = []

@@ -8,9 +8,17 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 import rocketbroker.deferred
+from rocketbroker.config.remoting import RemotingServerOptions
 from rocketbroker.deferred import Message, connect
 from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
+from rocketbroker.remoting.interfaces import IConnection
+from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.network import MemoryNetwork
+from rocketbroker.wire import fastjson
+from rocketbroker.wire.bodies.routes import BrokerData, QueueData, TopicRouteData
+from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command, response_to
 from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, OTHERS, loaded, missing
 
 #: Loads all that a program with a producer and a consumer loads.
@@ -94,3 +102,56 @@ class FaceTests(SynchronousTestCase):
         self.successResultOf(closing)
         self.failureResultOf(mq.send("T", "x"), ClientClosed)
         self.assertEqual(self.network.getDelayedCalls(), [])
+
+
+class SendAllTests(SynchronousTestCase):
+    """C{send_all}, to a broker that is a name server, too."""
+
+    def setUp(self) -> None:
+        self.network = MemoryNetwork()
+        self.stored: list[bytes] = []
+        table = ResponderTable()
+        table.register(RequestCode.GET_ROUTEINFO_BY_TOPIC, self.route)
+        table.register(RequestCode.SEND_MESSAGE_V2, self.store)
+        server = RemotingServer(self.network, RemotingServerOptions(), table)
+        self.address = f"127.0.0.1:{server.listen(0)}"
+        self.addCleanup(server.stop)
+
+    def route(self, connection: IConnection, command: Command) -> Command:
+        """Topic T has one queue, here."""
+        broker = BrokerData(
+            cluster="c", broker_name="b1", broker_addrs={0: self.address}
+        )
+        queues = QueueData(
+            broker_name="b1", read_queue_nums=1, write_queue_nums=1, perm=6
+        )
+        route = TopicRouteData(queue_datas=[queues], broker_datas=[broker])
+        return response_to(command, body=fastjson.dumps(route))
+
+    def store(self, connection: IConnection, command: Command) -> Command:
+        """Store a message."""
+        response = response_to(command)
+        offset = str(len(self.stored))
+        response.ext = {"msgId": "x", "queueId": "0", "queueOffset": offset}
+        self.stored.append(command.body)
+        return response
+
+    def test_messagesKeepTheirOrder(self) -> None:
+        """Also those that had to wait for the route and for the connection."""
+        mq = connect(cast(Any, self.network), self.address)
+        wanted = [b"%d" % number for number in range(200)]
+
+        async def send() -> list[int]:
+            messages = (Message("T", body) for body in wanted)
+            return [one.queue_offset async for one in mq.send_all(messages)]
+
+        sending = Deferred.fromCoroutine(send())
+        self.network.settle()
+        self.network.advance(0.01)
+        for _ in range(100):
+            self.network.advance(0.0)
+        self.assertEqual(self.successResultOf(sending), [*range(200)])
+        self.assertEqual(self.stored, wanted)
+        closing = mq.close()
+        self.network.settle()
+        self.successResultOf(closing)
