@@ -77,6 +77,8 @@ class OwnFormTests(SynchronousTestCase):
         self.assertEqual(
             quoted("\x01\x02\x1f\x7f\x9f"), r'"\u0001\u0002\u001F\u007F\u009F"'
         )
+        self.assertEqual(quoted("K\x01V\x02"), r'"K\u0001V\u0002"')
+        self.assertEqual(quoted("\\\x01"), r'"\\\u0001"')
         self.assertEqual(quoted("\b\t\n\f\r\x0b"), r'"\b\t\n\f\r\u000B"')
         self.assertEqual(quoted("\u2028\u2029"), r'"\u2028\u2029"')
         self.assertEqual(quoted('"\\/'), r'"\"\\/"')
