@@ -119,12 +119,18 @@ def messages_of(messages: object) -> list[Message]:
 
     @raise MessageIllegal: something is none.
     """
-    found: list[Message] = []
-    for one in messages if isinstance(messages, Iterable) else [messages]:
-        if not isinstance(one, Message):
-            raise MessageIllegal(f"a batch is a list of Message, not of {one!r}")
-        found.append(one)
-    return found
+    found = messages if isinstance(messages, Iterable) else [messages]
+    return [checked_message(one) for one in found]
+
+
+def checked_message(message: object) -> Message:
+    """A message to send.
+
+    @raise MessageIllegal: it is none.
+    """
+    if not isinstance(message, Message):
+        raise MessageIllegal(f"messages are given as Message(...), not as {message!r}")
+    return message
 
 
 def check_listener(listener: object) -> None:

@@ -23,6 +23,7 @@ from rocketbroker.client.arguments import (
     check_queues,
     check_search,
     check_timeout,
+    checked_message,
     delay_ms,
     messages_of,
     moment_ms,
@@ -366,7 +367,7 @@ class Session:
         check_count("in_flight", in_flight)
 
         def send(message: Message) -> Coroutine[Any, Any, SendResult]:
-            messages_of([message])
+            checked_message(message)
             check_queue(message.topic, queue, chooses=False)
             return self.producer.send(message, queue, timeout, None, patience)
 
