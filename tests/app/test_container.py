@@ -90,11 +90,12 @@ class ContainerTests(SynchronousTestCase):
         self.assertEqual(set(map(int, exposed.split())), wanted)
 
     def test_imageHasAProxy(self) -> None:
-        """What it needs is installed; the page says how wheels of that are had."""
+        """What it needs is installed, for TLS, too, which official clients speak by
+        default; the page says how wheels of that are had."""
         text = (FOLDER / "Containerfile").read_text("ascii")
-        self.assertIn(" '/src[grpc]' ", text)
+        self.assertIn(" '/src[grpc,tls]' ", text)
         page = (ROOT / "docs" / "container.rst").read_text("utf-8")
-        self.assertIn("'.[grpc]'", page)
+        self.assertIn("'.[grpc,tls]'", page)
 
     def test_imageStartsWhatTheCommandLineTakes(self) -> None:
         """The command is `rocketbroker standalone` with a store in the volume."""

@@ -116,7 +116,8 @@ def make_wheels(into: Path) -> None:
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
     needs = config["options"]["install_requires"].split("\n")
-    needs += config["options.extras_require"]["grpc"].split("\n")
+    for extra in ("grpc", "tls"):
+        needs += config["options.extras_require"][extra].split("\n")
     needs = [
         need.replace(" ", "") for need in needs if need and not need.startswith("#")
     ]
@@ -139,8 +140,9 @@ def descendant(pid: int, *names: str) -> int:
         pid = waiting.pop()
         if Path(f"/proc/{pid}/comm").read_text().strip() in names:
             return pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        waiting += map(int, children)
+        # Buildah is a program of Go: any thread of it may have begun a child.
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            waiting += map(int, (task / "children").read_text().split())
     raise AssertionError(f"none of {names} runs")
 
 
