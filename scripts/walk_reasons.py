@@ -55,6 +55,7 @@ REASONS: Final[tuple[Reason, ...]] = (
         "docs/operations.rst", '{"proxyMode"', "RocketMQ's: test_java_proxy uses it"
     ),
     Reason("docs/security.rst", "tls.server", "settings: test_tls uses them"),
+    Reason("docs/security.rst", "authentication", "settings: test_access uses them"),
     Reason("docs/security.rst", "globalWhite", "accounts: test_access uses them"),
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),
     Reason("docs/command-line.rst", "rocketbroker: since ", "what a command says"),

@@ -54,7 +54,6 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 #: What requests wait for that RocketMQ's servers answer and ours do not.
 WAITING: Final[dict[str, tuple[int, ...]]] = {
-    "access control is not supported yet": (*range(50, 54), *range(3001, 3011)),
     "controllers are not supported yet": (*range(1001, 1019),),
     "there are no containers of brokers": (902, 903),
 }
@@ -146,12 +145,17 @@ def receivers(code: int, known: dict[int, str]) -> set[str]:
     return set(re.findall(r">([A-Z])", known[code]))
 
 
-def served_by_broker() -> tuple[set[int], set[int]]:
-    """What a broker answers, and what one answers besides that tests may lead."""
+def served_by_broker() -> tuple[set[int], dict[int, str]]:
+    """What a broker answers, and what some answer besides, each with what it takes."""
     broker = Rig({}).broker
-    front = TestingMode(Clock(), lambda: 0).front(broker.main)
     ordinary = set(broker.main.responders)
-    return ordinary, set(front.responders) - ordinary
+    front = TestingMode(Clock(), lambda: 0).front(broker.main)
+    found = dict.fromkeys(front.responders, "--testing")
+    for setting in "aclEnable", "authenticationEnabled":
+        for code in Rig({setting: "true"}).broker.main.responders:
+            before = f"{found[code]}``, ``" if code in found else ""
+            found[code] = before + setting
+    return ordinary, {c: words for c, words in found.items() if c not in ordinary}
 
 
 def served_by_name_server() -> set[int]:
@@ -198,7 +202,7 @@ def reason(code: int) -> str:
 
 def code_rows() -> Iterator[Row]:
     """Number, name, the states in each role, and whether it is compared."""
-    broker, testing = served_by_broker()
+    broker, others = served_by_broker()
     served = {
         "B": broker,
         "N": served_by_name_server(),
@@ -212,8 +216,8 @@ def code_rows() -> Iterator[Row]:
         for role, codes in served.items():
             if code in codes:
                 states.append("served")
-            elif role == "B" and code in testing:
-                states.append("served with ``--testing``")
+            elif role == "B" and code in others:
+                states.append(f"served with ``{others[code]}``")
             else:
                 missing = role in wanted
                 states.append(f"not supported: {reason(code)}" if missing else "")

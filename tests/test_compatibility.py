@@ -32,9 +32,9 @@ class PageTests(SynchronousTestCase):
 
     def test_eachReasonStandsForWhatIsNotServed(self) -> None:
         """And each code that RocketMQ answers and nobody here has one."""
-        broker, testing = served_by_broker()
+        broker, others = served_by_broker()
         served = {
-            "B": broker | testing,
+            "B": broker | others.keys(),
             "N": served_by_name_server(),
             "C": served_by_client(),
         }

@@ -75,6 +75,7 @@ from rocketbroker.store.recovery.outcome import RecoveryOutcome
 if TYPE_CHECKING:
     # Most brokers have none of these: they are imported where somebody asks for them.
     from rocketbroker.app.testing.mode import TestingMode
+    from rocketbroker.auth.signatures import Credentials
     from rocketbroker.store.sharing.sharing import Sharing
     from rocketbroker.workers.approvals import Approvals
     from rocketbroker.workers.workers import Workers
@@ -302,6 +303,18 @@ def log_recovery(
         log.warn("Store: {sentence}", sentence=sentence)
 
 
+def own_credentials(settings: BrokerSettings) -> Credentials | None:
+    """What a broker signs its own requests with; C{None}: it does not.
+
+    @raise ConfigurationError: the setting makes no sense; one sentence.
+    """
+    if not settings.auth.inner_client_authentication_credentials:
+        return None
+    from rocketbroker.broker.access.room import inner_user
+
+    return inner_user(settings)
+
+
 @final
 class BrokerService(LoggedService):
     """A broker on a reactor.
@@ -348,7 +361,10 @@ class BrokerService(LoggedService):
         uses_tls = settings.client.use_tls
         self._tls = ServerTls(reactor, settings.tls, uses_tls, self._in_thread)
         self.client = RemotingClient(
-            reactor, settings.client, tls=self._tls.client_context
+            reactor,
+            settings.client,
+            tls=self._tls.client_context,
+            credentials=own_credentials(settings),
         )
         self._files = Disk() if testing is None else testing.files(Disk())
         self._store_host = host_bytes(options.broker_ip1, settings.advertised_port)

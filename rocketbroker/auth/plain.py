@@ -53,6 +53,7 @@ class _Owner:
 
     @ivar secret_key: its secret.
     @ivar white: the addresses that need no signature.
+    @ivar is_admin: whether it is an administrator.
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class _Owner:
         "_edition",
         "_kept",
         "_perms",
+        "is_admin",
         "secret_key",
         "white",
     )
@@ -79,6 +81,7 @@ class _Owner:
             permission(account.default_group_perm),
         )
         self._kept: dict[tuple[bool, Needed], Decision] = {}
+        self.is_admin = account.admin
         self.secret_key = account.secret_key
         self.white = account.pattern()
 
@@ -199,6 +202,20 @@ class Rules:
         except RemoteProtocolError as error:
             return refusal("the body", str(error))
         return owner.decide(asked.code, needs)
+
+    def may(self, access_key: str | None, needs: Needed) -> Decision:
+        """Whether an account may have that, whoever asks."""
+        if access_key is None:
+            return refusal("no account", "No accessKey is configured")
+        owner = self._owners.get(access_key)
+        if owner is None:
+            return refusal("no account", f"No acl config for {access_key}")
+        return owner.decide(0, needs)
+
+    def is_admin(self, access_key: str | None) -> bool:
+        """Whether an account is an administrator's."""
+        owner = self._owners.get(access_key or "")
+        return owner is not None and owner.is_admin
 
     def _is_white(self, source: str) -> Decision | None:
         """The decision for addresses that need no account, None for others."""

@@ -182,7 +182,7 @@ class Rules:
         """Whether a user may do all of that."""
         rules = []
         for want in wants:
-            found = self._may(access_key, want, source)
+            found = self.may(access_key, want, source)
             if not found.allowed:
                 return found
             rules.append(found.rule)
@@ -190,8 +190,11 @@ class Rules:
             Decision.allow("; ".join(dict.fromkeys(rules))) if rules else _ALL_ALLOWED
         )
 
-    def _may(self, access_key: str | None, want: Want, source: str) -> Decision:
-        """Whether a user may do one thing."""
+    def may(self, access_key: str | None, want: Want, source: str) -> Decision:
+        """Whether a user may do one thing, whoever asks.
+
+        @param source: the client's address without its port.
+        """
         if access_key is None:
             return Decision.refuse("no user", _FAILED)
         user = self._documents.users.get(access_key)

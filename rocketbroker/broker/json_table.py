@@ -60,8 +60,16 @@ class JsonTable:
     _log = Logger()
 
     def __init__(
-        self, files: IFiles, path: str, in_thread: InThread, clock: IReactorTime
+        self,
+        files: IFiles,
+        path: str,
+        in_thread: InThread,
+        clock: IReactorTime,
+        is_secret: bool = False,
     ) -> None:
+        """
+        @param is_secret: nobody else may read the file.
+        """
         self.path = path
         self.writes = 0
         self.failures = 0
@@ -69,7 +77,7 @@ class JsonTable:
         self.reason = ""
         self.problem = ""
         self._files = files
-        self._file = JsonFile(files, path)
+        self._file = JsonFile(files, path, is_secret)
         self._in_thread = in_thread
         self._clock = clock
         self._size = 0

@@ -32,10 +32,13 @@ class TableFiles:
         self._in_thread = in_thread
         self._clock = clock
 
-    def file(self, name: str) -> JsonTable:
-        """The file of a table that has none yet."""
+    def file(self, name: str, is_secret: bool = False) -> JsonTable:
+        """The file of a table that has none yet.
+
+        @param is_secret: nobody else may read it.
+        """
         path = f"{self._root}/config/{name}"
-        table = JsonTable(self._files, path, self._in_thread, self._clock)
+        table = JsonTable(self._files, path, self._in_thread, self._clock, is_secret)
         self.all.append(table)
         return table
 

@@ -15,6 +15,7 @@ import attrs
 
 from rocketbroker.config import machine
 from rocketbroker.config.addresses import addresses, advertised_address
+from rocketbroker.config.auth import AuthOptions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import PORT, KeyedOptions, unknown
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
@@ -27,6 +28,7 @@ from rocketbroker.config.unsupported import (
     check_identity,
     check_supported,
 )
+from rocketbroker.errors import ConfigurationError
 
 #: Where a broker listens unless listenPort says otherwise.
 BROKER_PORT: Final = 10911
@@ -41,6 +43,7 @@ CLASSES: Final = (
     RemotingClientOptions,
     StoreOptions,
     TlsOptions,
+    AuthOptions,
 )
 
 #: Keys that no request changes, whatever configBlackList says.
@@ -62,6 +65,7 @@ class BrokerSettings:
     @ivar client: its connections to name servers.
     @ivar store: where it keeps messages; C{ha_listen_port} is settled.
     @ivar tls: what is encrypted.
+    @ivar auth: who may do what, by ACL 2.0.
     @ivar name_servers: their addresses, none if it works alone.
     @ivar address_server: the page that names them where no setting does.
     @ivar unknown: keys that nothing here knows; request 26 shows them.
@@ -74,6 +78,7 @@ class BrokerSettings:
     client: RemotingClientOptions
     store: StoreOptions
     tls: TlsOptions
+    auth: AuthOptions
     name_servers: tuple[str, ...]
     unknown: Mapping[str, str]
     address_server: str = ""
@@ -87,12 +92,19 @@ class BrokerSettings:
 
     def parts(self) -> tuple[KeyedOptions, ...]:
         """The options classes' objects."""
-        return (self.broker, self.server, self.client, self.store, self.tls)
+        return (
+            self.broker,
+            self.server,
+            self.client,
+            self.store,
+            self.tls,
+            self.auth,
+        )
 
     @property
     def controls_access(self) -> bool:
         """Whether rules say who may do what."""
-        return self.broker.acl_enable
+        return self.broker.acl_enable or self.auth.is_on
 
     @property
     def home(self) -> str:
@@ -164,6 +176,13 @@ class BrokerSettings:
         store = StoreOptions.from_properties(properties, source, ha_listen_port=0)
         tls = TlsOptions.read(properties, source)
         check_supported(properties, source, (*SERVER, *BROKER))
+        auth = AuthOptions.from_properties(properties, source)
+        if auth.is_on and broker.acl_enable:
+            raise ConfigurationError(
+                f"{source}: aclEnable is ACL 1.0, and authenticationEnabled and "
+                "authorizationEnabled are ACL 2.0: one of the two can be on. "
+                "migrateAuthFromV1Enabled makes users of accounts."
+            )
         check_identity(store.broker_role, broker.broker_id, source)
         address, reason = advertised_address(
             server.bind_address, machine.local_address(), machine.ipv4_addresses()
@@ -193,6 +212,7 @@ class BrokerSettings:
             client=RemotingClientOptions.from_properties(properties, source),
             store=store,
             tls=tls,
+            auth=auth,
             name_servers=addresses(broker.namesrv_addr, source, "namesrvAddr"),
             address_server=address_server(properties),
             unknown={

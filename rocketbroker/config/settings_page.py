@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
+from rocketbroker.config.auth import AuthOptions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.effects import keys_without_effect
 from rocketbroker.config.keyed import KeyedOptions, text_of
@@ -118,6 +119,7 @@ SECTIONS: Final = (
     Section("Ports of both", RemotingServerOptions),
     Section("Connections to other servers", RemotingClientOptions),
     Section("TLS of both", TlsOptions),
+    Section("Access control of brokers (ACL 2.0)", AuthOptions),
 )
 
 

@@ -31,12 +31,11 @@ class UnsupportedKey(NamedTuple):
 
 
 _OFF: Final = ("false",)
-_NO_AUTH: Final = "access control is not supported yet, and everybody would have access"
 _NO_CONTROL: Final = "name servers control no access, and neither do RocketMQ's"
 
 #: Settings that count for brokers only, and that a name server refuses: an operator
 #: would believe in them.
-BROKERS_OWN: Final = ("aclEnable",)
+BROKERS_OWN: Final = ("aclEnable", "authenticationEnabled", "authorizationEnabled")
 
 #: What keeps copies here.
 _PAIR: Final = (
@@ -46,9 +45,6 @@ _PAIR: Final = (
 
 #: Settings of any server.
 SERVER: Final = (
-    UnsupportedKey("authenticationEnabled", _OFF, _NO_AUTH),
-    UnsupportedKey("authorizationEnabled", _OFF, _NO_AUTH),
-    UnsupportedKey("migrateAuthFromV1Enabled", _OFF, _NO_AUTH),
     UnsupportedKey("tlsMode", ("",), "the key is tls.server.mode"),
     UnsupportedKey(
         "socksProxyConfig",

@@ -477,6 +477,10 @@ class Disk:
             os.chown(other, found.st_uid, found.st_gid)
         os.chmod(other, stat.S_IMODE(found.st_mode))
 
+    def restrict(self, path: str) -> None:
+        """See L{IFiles.restrict}."""
+        os.chmod(path, stat.S_IRUSR | stat.S_IWUSR)
+
     def sync_dir(self, path: str) -> None:
         """See L{IFiles.sync_dir}."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

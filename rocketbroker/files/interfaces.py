@@ -131,6 +131,9 @@ class IFiles(Interface):
         """Give C{other} the permissions of the file C{path}, and its owner where that
         is allowed."""
 
+    def restrict(path: str) -> None:
+        """Let nobody but its owner read or write a file: it has secrets."""
+
     def sync_dir(path: str) -> None:
         """Wait until the directory's entries are on the disk."""
 

@@ -32,7 +32,11 @@ class JsonFile:
     @ivar damaged: the files that L{load} found damaged; L{save} keeps them aside.
     """
 
-    def __init__(self, files: IFiles, path: str) -> None:
+    def __init__(self, files: IFiles, path: str, is_secret: bool = False) -> None:
+        """
+        @param is_secret: nobody else may read it.
+        """
+        self._is_secret = is_secret
         self._files = files
         self._path = path
         self._current_is_bad = False
@@ -77,6 +81,8 @@ class JsonFile:
         make_lasting(files, folder)
         file = files.open(temporary, create=True)
         try:
+            if self._is_secret:
+                files.restrict(temporary)
             file.truncate(0)
             file.pwrite(content, 0)
             file.datasync()

@@ -28,10 +28,12 @@ class SettingsFile:
     @ivar path: where it is.
     """
 
-    def __init__(self, files: IFiles, path: str) -> None:
+    def __init__(self, files: IFiles, path: str, is_secret: bool = False) -> None:
         """
         @param path: absolute, and no symbolic link: its place would be taken.
+        @param is_secret: nobody else may read it if it is made here.
         """
+        self._is_secret = is_secret
         self.path = path
         self._files = files
 
@@ -66,6 +68,8 @@ class SettingsFile:
             file.truncate(0)
             if there:
                 files.copy_mode(self.path, temporary)
+            elif self._is_secret:
+                files.restrict(temporary)
             file.pwrite(content, 0)
             file.datasync()
         finally:

@@ -18,6 +18,7 @@ from twisted.internet.protocol import ClientFactory
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from rocketbroker.auth.signatures import Credentials, sign
 from rocketbroker.config.remoting import RemotingClientOptions
 from rocketbroker.errors import ConfigurationError, ConnectionLost, LocalProtocolError
 from rocketbroker.remoting.addresses import split_address
@@ -145,6 +146,7 @@ class RemotingClient:
         turns: Turns | None = None,
         limits: ConnectionLimits | None = None,
         tls: Callable[[], SSLContext | None] = no_tls,
+        credentials: Credentials | None = None,
     ) -> None:
         """
         @param reactor: connects, tells the time, calls later; a real one, or a
@@ -154,8 +156,10 @@ class RemotingClient:
         @param turns: calls functions after each delivery of bytes.
         @param limits: instead of those in C{options}.
         @param tls: what a new connection speaks TLS with; C{None}: it does not.
+        @param credentials: sign each request; C{None}: nothing does.
         """
         self._tls = tls
+        self._credentials = credentials
         self._reactor = reactor
         self._connect_seconds = options.connect_timeout_millis / 1000
         self._lines: dict[str, _Line] = {}
@@ -188,6 +192,7 @@ class RemotingClient:
             waiting = self.group.responses.open(address, timeout, words)
         except (ConfigurationError, TooManyRequests) as error:
             return fail(error)
+        self._sign(command)
         self._line(address).request(command, waiting)
         return waiting.answer
 
@@ -195,6 +200,7 @@ class RemotingClient:
         """Send a request that wants no answer; one that cannot be sent is counted."""
         try:
             split_address(address)
+            self._sign(command)
             sent = not self._stopping and self._line(address).oneway(command)
         except (ConfigurationError, LocalProtocolError) as error:
             self._log.warn("A oneway request was not sent: {error}", error=error)
@@ -229,6 +235,10 @@ class RemotingClient:
         if line is None:
             line = self._lines[address] = _Line(self, address)
         return line
+
+    def _sign(self, command: Command) -> None:
+        if self._credentials is not None:
+            command.ext = sign(command.ext, command.body, self._credentials)
 
     # Called by lines.
 

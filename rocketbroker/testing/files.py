@@ -174,6 +174,7 @@ class MemoryDisk:
         self.syncs = True
         self.process = os.getpid()
         self.now_ms = 1
+        self.secret: set[str] = set()
         self._failures: list[tuple[str, int, int, int]] = []
         self._forbidden: dict[str, bool] = {}
         #: What is there now, and what a crash leaves; None is a directory.
@@ -461,6 +462,12 @@ class MemoryDisk:
         self.count("copy_mode")
         self._file(path)
         self._file(other)
+
+    def restrict(self, path: str) -> None:
+        """See L{IFiles.restrict}; what is secret is kept."""
+        self.count("restrict")
+        self._file(path)
+        self.secret.add(path)
 
     def sync_dir(self, path: str) -> None:
         """See L{IFiles.sync_dir}."""

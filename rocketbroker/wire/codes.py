@@ -210,6 +210,7 @@ class RequestCode(IntEnum):
     GET_SERVICES = 31002
     TESTING_FAULTS = 31010
     TESTING_TIME = 31011
+    EXPLAIN_ACCESS = 31012
 
 
 class ResponseCode(IntEnum):

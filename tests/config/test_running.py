@@ -86,9 +86,9 @@ class ChangeTests(SynchronousTestCase):
 
     def test_unsupported(self) -> None:
         """What would refuse the start refuses a change, too."""
-        code, remark = self.refusal(authenticationEnabled="true")
+        code, remark = self.refusal(enableDLegerCommitLog="true")
         self.assertEqual(code, 1)
-        self.assertIn("access control is not supported yet", remark)
+        self.assertIn("DLedger groups are not supported", remark)
 
     def test_badValue(self) -> None:
         """A value that does not fit refuses the whole change."""

@@ -1,7 +1,8 @@
-"""Access control at real ports, with our clients."""
+"""Access control at real ports, with our clients, and with mqadmin."""
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from rocketbroker import threads
 from rocketbroker.auth.signatures import Credentials
 from rocketbroker.blocking import Client, Message, Producer, Settings
 from rocketbroker.errors import RocketbrokerError
+from rocketbroker.wire.command import Command
 from scripts.lab.servers import Cluster
 
 ACCOUNTS = """
@@ -107,3 +109,64 @@ class PlainTests(SynchronousTestCase):
                 time.sleep(0.2)
         with application(cluster, "new-secret") as session:
             session.send("Orders", "x")
+
+
+class PolicyTests(SynchronousTestCase):
+    """ACL 2.0."""
+
+    def test_clients(self) -> None:
+        """Users and policies are made by requests; a slave signs what it asks its
+        master; all of it is there after a start."""
+        inner = json.dumps({"accessKey": "inner", "secretKey": "inner-secret"})
+        cluster = Cluster(
+            authenticationEnabled="true",
+            authorizationEnabled="true",
+            initAuthenticationUser='{"username":"root","password":"root-secret"}',
+            innerClientAuthenticationCredentials=inner,
+        )
+        self.addCleanup(cluster.stop)
+        cluster.start()
+        root = Credentials("root", "root-secret")
+        client = Client(Settings(cluster.names, credentials=root))
+        self.addCleanup(client.close)
+        producer = Producer(client)
+        for topic in ("Orders", "Secrets"):
+            producer.send(Message(topic, b"first"))
+
+        def ask(code: int, body: object, **fields: str) -> None:
+            content = json.dumps(body).encode()
+            answer = client.connections.to(cluster.address).invoke(
+                Command(code, fields, content), 30.0
+            )
+            self.assertEqual((answer.code, answer.remark), (0, None))
+
+        ask(3001, {"password": "app-secret"}, username="application")
+        entries = [
+            {"resource": text, "actions": actions, "decision": "Allow"}
+            for text, actions in (
+                ("Topic:Orders", ["Pub", "Sub"]),
+                ("Group:billing", ["Sub"]),
+            )
+        ]
+        policies = {"policies": [{"policyType": "Custom", "entries": entries}]}
+        ask(3006, policies, subject="User:application")
+        for _ in range(2):
+            with application(cluster) as session:
+                session.send("Orders", "x")
+                with self.assertRaisesRegex(RocketbrokerError, "no matched policies"):
+                    session.send("Secrets", "x")
+                with session.consumer(
+                    "Orders", group="billing", start="earliest"
+                ) as messages:
+                    next(messages).ack()
+            for other, words in (
+                (threads.connect(cluster.names, patience=1), "username cannot be null"),
+                (application(cluster, "guess", 1), "check signature failed"),
+            ):
+                with other, self.assertRaisesRegex(RocketbrokerError, words):
+                    other.send("Orders", "x")
+            cluster.broker.stop()
+            cluster.broker.start()
+        path = cluster.store / "config" / "access.json"
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertNotIn("secret", cluster.logs())

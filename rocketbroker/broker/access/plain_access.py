@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from rocketbroker.auth.permissions import NOTHING, PUB, SUB, Needed
 from rocketbroker.auth.plain_documents import Document
 from rocketbroker.auth.plain_edits import (
     AccountChange,
@@ -22,10 +23,12 @@ from rocketbroker.auth.plain_edits import (
     with_white_addresses,
     without_account,
 )
-from rocketbroker.auth.request import Asked
+from rocketbroker.auth.request import ACCESS_KEY, Asked
+from rocketbroker.broker.access.explanations import answer_of
 from rocketbroker.broker.access.plain_files import PlainFiles
 from rocketbroker.broker.background_work import InThread
-from rocketbroker.errors import ConfigurationError
+from rocketbroker.errors import ConfigurationError, InvalidParameter, NoPermission
+from rocketbroker.records.names import retry_topic
 from rocketbroker.remoting.audit_line import MAX_SHOWN
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
 from rocketbroker.remoting.request_hooks import IRequestHook
@@ -131,6 +134,7 @@ class PlainAccess:
         table.register(RequestCode.GET_BROKER_CLUSTER_ACL_INFO, self._versions)
         table.register(UPDATE_GLOBAL_WHITE_ADDRESSES, self._update_addresses)
         table.register(GET_ACL_CONFIG, self._list)
+        table.register(RequestCode.EXPLAIN_ACCESS, self._explain)
 
     def _update(
         self, connection: IConnection, request: Command
@@ -213,6 +217,33 @@ class PlainAccess:
         }
         return response_to(request, ext=ext)
 
+    def _explain(self, connection: IConnection, request: Command) -> Command:
+        """Request 31012: which rule decides; about others only for administrators."""
+        ext, rules = request.ext or {}, self._files.rules
+        login = ext.get(ACCESS_KEY)
+        user = ext.get("user") or login
+        if user != login and not rules.is_admin(login):
+            raise NoPermission("Only administrators ask about others.")
+        text = ext.get("resource", "")
+        needs = _needs(text, ext.get("action", "")) if text else NOTHING
+        return answer_of(request, user, rules.may(user, needs), "1.0")
+
     def _list(self, connection: IConnection, request: Command) -> Command:
         body = fastjson.dumps(listed(self._files.documents))
         return response_to(request, body=body)
+
+
+def _needs(resource: str, action: str) -> Needed:
+    """The permission for an action on C{Topic:NAME} or C{Group:NAME}.
+
+    @raise InvalidParameter: they are none.
+    """
+    kind, _, name = resource.partition(":")
+    bits = {"pub": PUB, "sub": SUB}.get(action.lower())
+    if kind.lower() == "topic" and name and bits is not None:
+        return ((name, bits),)
+    if kind.lower() == "group" and name and bits == SUB:
+        return ((retry_topic(name), bits),)
+    raise InvalidParameter(
+        "resource is Topic:NAME with the action Pub or Sub, or Group:NAME with Sub."
+    )

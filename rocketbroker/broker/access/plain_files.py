@@ -152,6 +152,6 @@ class PlainFiles:
         documents = replaced(self.documents, document)
         Rules(documents, Edition.V4_9)
         text = written(document).encode()
-        SettingsFile(self._files, document.path).edit(lambda _: text)
+        SettingsFile(self._files, document.path, is_secret=True).edit(lambda _: text)
         self._take(documents)
         self._seen = self._marks()

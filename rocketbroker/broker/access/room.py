@@ -5,11 +5,18 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from rocketbroker.auth.migration import migrated
+from rocketbroker.auth.policies import PolicySettings, request_list
+from rocketbroker.auth.signatures import Credentials
+from rocketbroker.auth.users import Documents
+from rocketbroker.auth.wanted import Release
 from rocketbroker.broker.access.plain_access import PlainAccess
 from rocketbroker.broker.access.plain_files import PlainFiles
+from rocketbroker.broker.access.policy_access import FILE, PolicyAccess
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import Service, always
+from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
 from rocketbroker.remoting.request_hooks import IRequestHook
 
@@ -28,31 +35,83 @@ class AccessRoom(Room):
 
     def __init__(self, context: BrokerContext) -> None:
         settings = context.settings
-        options = settings.broker
         self._services = context.services
-        self._plain = PlainAccess(
-            PlainFiles(context.files, settings.home),
-            context.in_thread,
-            context.wall_ms,
-            {
-                "brokerName": options.broker_name,
-                "brokerAddr": context.address,
-                "clusterName": options.broker_cluster_name,
-            },
-        )
-        self.hooks: tuple[IRequestHook, ...] = (self._plain,)
+        self._plain: PlainAccess | None = None
+        self._policies: PolicyAccess | None = None
+        files = PlainFiles(context.files, settings.home)
+        if settings.auth.is_on:
+            self._policies = policies_of(context, files)
+            self.hooks: tuple[IRequestHook, ...] = (self._policies,)
+            return
+        options = settings.broker
+        place = {
+            "brokerName": options.broker_name,
+            "brokerAddr": context.address,
+            "clusterName": options.broker_cluster_name,
+        }
+        self._plain = PlainAccess(files, context.in_thread, context.wall_ms, place)
+        self.hooks = (self._plain,)
 
     def register(self, table: IResponderTable) -> None:
         """Answer requests about the rules."""
-        self._plain.register(table)
+        for access in (self._plain, self._policies):
+            if access is not None:
+                access.register(table)
 
     def load(self) -> None:
         """I{Blocking.} Read the rules.
 
         @raise ConfigurationError: they are not in order; one sentence.
         """
-        self._plain.load()
+        for access in (self._plain, self._policies):
+            if access is not None:
+                access.load()
 
     def start(self) -> None:
-        """Look at the files."""
-        self._services.begin(LOOK, self._plain.look)
+        """Look at the files, or keep the users that settings have made."""
+        if self._plain is not None:
+            self._services.begin(LOOK, self._plain.look)
+        if self._policies is not None:
+            self._policies.save()
+
+
+def policies_of(context: BrokerContext, files: PlainFiles) -> PolicyAccess:
+    """ACL 2.0 as the settings ask for it.
+
+    @param files: of ACL 1.0, for its accounts.
+    @raise ConfigurationError: a setting makes no sense; one sentence.
+    """
+    options = context.settings.auth
+
+    def migrate(documents: Documents) -> Documents:
+        if not options.migrate_auth_from_v1_enabled:
+            return documents
+        files.load()
+        return migrated(documents, files.documents)
+
+    return PolicyAccess(
+        context.tables.file(FILE, is_secret=True),
+        PolicySettings(
+            release=Release(options.rocketbroker_auth_release),
+            cluster=context.settings.broker.broker_cluster_name,
+            authentication=options.authentication_enabled,
+            authorization=options.authorization_enabled,
+            unauthenticated=request_list(options.authentication_whitelist),
+            unauthorized=request_list(options.authorization_whitelist),
+        ),
+        (first_user(context.settings), inner_user(context.settings)),
+        migrate,
+    )
+
+
+def first_user(settings: BrokerSettings) -> Credentials | None:
+    """The first super user, C{None}: there is to be none."""
+    text = settings.auth.init_authentication_user
+    keys = ("username", "password")
+    return Credentials.from_json(text, "initAuthenticationUser", keys)
+
+
+def inner_user(settings: BrokerSettings) -> Credentials | None:
+    """What this broker signs with; C{None}: nothing."""
+    text = settings.auth.inner_client_authentication_credentials
+    return Credentials.from_json(text, "innerClientAuthenticationCredentials")
