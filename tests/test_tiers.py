@@ -99,6 +99,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "access",
         "admin",
         "broker",
+        "plugins",
     ),
     "cli": (
         "formats",

@@ -27,7 +27,14 @@ from rocketbroker.app.options import (
     printed,
     say_ready,
 )
-from rocketbroker.app.plugins import followers_of, wrapped
+from rocketbroker.app.plugins import (
+    attachments_of,
+    followers_of,
+    hooks_of,
+    start_all,
+    stop_all,
+    wrapped,
+)
 from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.app.reactor import server_reactor, watch_timers
 from rocketbroker.app.startflags import (
@@ -60,7 +67,7 @@ from rocketbroker.remoting.client import RemotingClient
 from rocketbroker.remoting.connection_group import ConnectionLimits
 from rocketbroker.remoting.hub import Hub, hub_of
 from rocketbroker.remoting.listener import descriptor_limit
-from rocketbroker.remoting.request_hooks import fronted
+from rocketbroker.remoting.request_hooks import IRequestHook, fronted
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
@@ -358,19 +365,15 @@ class BrokerService(LoggedService):
         self._wall_ms = wall_ms if testing is None else testing.time.wall_ms
         options = settings.broker
         hub = hub_of(reactor, settings.server)
-        uses_tls = settings.client.use_tls
-        self._tls = ServerTls(reactor, settings.tls, uses_tls, self._in_thread)
-        self.client = RemotingClient(
-            reactor,
-            settings.client,
-            tls=self._tls.client_context,
-            credentials=own_credentials(settings),
-        )
+        self.client = self._make_client()
         self._files = Disk() if testing is None else testing.files(Disk())
         self._store_host = host_bytes(options.broker_ip1, settings.advertised_port)
         self.store = store = self._make_store(self._files)
         context = self._make_context(hub)
         self.broker = Broker(context)
+        self._hooks = self._make_hooks()
+        self._fronts: list[tuple[ResponderTable, ResponderTable]] = []
+        self._attachments = attachments_of(self.broker, settings)
         self.approvals = self._make_approvals(context, hub)
         self.workers = workers_of(reactor, hub, settings, self.approvals, store.sharing)
         hand_over = None if self.workers is None else self.workers.hand_over
@@ -410,6 +413,18 @@ class BrokerService(LoggedService):
             store.close()
             raise
 
+    def _make_client(self) -> RemotingClient:
+        """What calls name servers and other brokers."""
+        reactor, settings = self._reactor, self.settings
+        uses_tls = settings.client.use_tls
+        self._tls = ServerTls(reactor, settings.tls, uses_tls, self._in_thread)
+        return RemotingClient(
+            reactor,
+            settings.client,
+            tls=self._tls.client_context,
+            credentials=own_credentials(settings),
+        )
+
     def _make_context(self, hub: Hub | Turns) -> BrokerContext:
         settings, testing = self.settings, self._testing
         return BrokerContext(
@@ -434,6 +449,13 @@ class BrokerService(LoggedService):
             master_link=self._master_link,
         )
 
+    def _make_hooks(self) -> list[IRequestHook]:
+        """What stands before each request: rules first, and then plug-ins."""
+        access, settings = self.broker.access, self.settings
+        rules = [] if access is None else access.hooks
+        names = settings.broker.request_hooks
+        return [*rules, *hooks_of(names, settings.as_properties())]
+
     def _tables(self) -> tuple[ResponderTable, ResponderTable]:
         """The responders of both ports."""
         broker, testing = self.broker, self._testing
@@ -441,10 +463,11 @@ class BrokerService(LoggedService):
         if testing is not None:
             testing.serve(broker)
             main, vip = testing.front(main), testing.front(vip)
-        if broker.access is None:
+        if not self._hooks:
             return main, vip
-        hooks = broker.access.hooks
-        return fronted(main, hooks), fronted(vip, hooks)
+        fronts = fronted(main, self._hooks), fronted(vip, self._hooks)
+        self._fronts = [*zip(fronts, (main, vip), strict=True)]
+        return fronts
 
     def _standing(self) -> list[str]:
         own = [] if self._testing is None else self._testing.standing()
@@ -453,6 +476,8 @@ class BrokerService(LoggedService):
     def _configure_ports(self, settings: BrokerSettings) -> None:
         for server in (self.main, self.vip):
             server.configure(settings.server)
+        for front, behind in self._fronts:
+            front.limit_waits(behind.max_waits)
 
     def _make_store(self, files: IFiles) -> Store:
         settings = self.settings
@@ -472,8 +497,7 @@ class BrokerService(LoggedService):
         """What lets workers append; None if there are none, if plug-ins around the
         store are to see each message before it is stored, or hooks each request."""
         count = worker_count(self.settings.broker.workers)
-        is_hooked = self.broker.access is not None
-        if not count or context.store is not self.store or is_hooked:
+        if not count or context.store is not self.store or self._hooks:
             return None
         from rocketbroker.workers.approvals import Approvals
 
@@ -548,6 +572,7 @@ class BrokerService(LoggedService):
                 self.broker.metadata.topics.ensure(name, queues)
         if self.workers is not None:
             self.workers.start()
+        start_all(self._attachments)
         self.broker.start().chainDeferred(self.ready)
 
     def stopService(self) -> Deferred[None]:
@@ -557,6 +582,7 @@ class BrokerService(LoggedService):
 
     async def _stopped(self) -> None:
         self._tls.stop()
+        await stop_all(self._attachments, self._reactor)
         await self.metrics.stop()
         if self.approvals is not None:
             self.approvals.stop()

@@ -44,6 +44,7 @@ from rocketbroker.files.disk import Disk
 from rocketbroker.nameserver.nameserver import NameServer
 from rocketbroker.remoting.hub import hub_of
 from rocketbroker.remoting.server import RemotingServer
+from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
 
 T = TypeVar("T")
@@ -74,6 +75,18 @@ def settings_of(options: Options) -> NamesrvSettings:
     # A change of it must not take the place of a symbolic link.
     path = os.path.realpath(resolved(path))
     return NamesrvSettings.from_properties(flags.over(properties.read(path)), path)
+
+
+def hooked(table: ResponderTable, settings: NamesrvSettings) -> ResponderTable:
+    """The table whose requests the plug-ins of requestHooks see.
+
+    @raise ConfigurationError: one cannot be had; one sentence.
+    """
+    from rocketbroker.app.plugins import hooks_of
+    from rocketbroker.remoting.request_hooks import fronted
+
+    names = settings.options.request_hooks
+    return fronted(table, hooks_of(names, settings.as_properties()))
 
 
 @final
@@ -113,10 +126,13 @@ class NameServerService(LoggedService):
             reactor, settings, Disk(), steady_ms, self._in_thread, self._oneway
         )
         self.nameserver.load()
+        table = self.nameserver.responders
+        if settings.options.request_hooks:
+            table = hooked(table, settings)
         self.server = RemotingServer(
             reactor,
             settings.server,
-            self.nameserver.responders,
+            table,
             hub_of(reactor, settings.server),
         )
         uses_tls = settings.client.use_tls

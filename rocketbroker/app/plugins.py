@@ -10,22 +10,33 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from queue import SimpleQueue
-from typing import Any, Final, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.logger import Logger
 from twisted.plugin import getPlugins
 from twisted.python.failure import Failure
 from zope.interface.interface import InterfaceClass
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.broker.plugins import IAttachedPlugin, IAttachment
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.remoting.request_hooks import IRequestHook, IRequestHookPlugin
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin, IStorePlugin
 
+if TYPE_CHECKING:
+    from rocketbroker.broker.broker import Broker
+
 T = TypeVar("T")
+
+_log: Final = Logger()
+
+#: How long an attachment may take to stop.
+STOP_SECONDS: Final = 10.0
 
 #: A name becomes part of a path.
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -66,14 +77,7 @@ def wrapped(store: IStore, settings: BrokerSettings) -> IStore:
     """
     names = settings.broker.message_store_plug_in
     for plugin in reversed(chosen("messageStorePlugIn", names, IStorePlugin)):
-        try:
-            store = plugin.wrap(store, settings.as_properties())
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            raise ConfigurationError(
-                f"The plug-in {plugin.name!r} failed: {type(error).__name__}: {error}."
-            ) from error
+        store = made(plugin, plugin.wrap, store, settings.as_properties())
         if not IStore.providedBy(store):
             raise ConfigurationError(
                 f"The plug-in {plugin.name!r} gave {store!r:.100}, which is no store."
@@ -93,6 +97,62 @@ def followers_of(
         (plugin, OwnThread(reactor, plugin.name))
         for plugin in chosen("dispatchFollowers", names, IFollowerPlugin)
     ]
+
+
+def hooks_of(names: str, settings: Mapping[str, str]) -> list[IRequestHook]:
+    """The hooks of requestHooks, in its order.
+
+    @raise ConfigurationError: one cannot be had; one sentence.
+    """
+    plugins = chosen("requestHooks", names, IRequestHookPlugin)
+    return [made(plugin, plugin.hook, settings) for plugin in plugins]
+
+
+def attachments_of(broker: Broker, settings: BrokerSettings) -> list[IAttachment]:
+    """The plug-ins of attachedPlugins, attached.
+
+    @raise ConfigurationError: one cannot be had; one sentence.
+    """
+    names, texts = settings.broker.attached_plugins, settings.as_properties()
+    plugins = chosen("attachedPlugins", names, IAttachedPlugin)
+    return [made(plugin, plugin.attach, broker, texts) for plugin in plugins]
+
+
+def made(plugin: Any, make: Callable[..., T], *words: object) -> T:
+    """What a plug-in makes.
+
+    @raise ConfigurationError: it cannot; one sentence.
+    """
+    try:
+        return make(*words)
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"The plug-in {plugin.name!r} failed: {type(error).__name__}: {error}."
+        ) from error
+
+
+def start_all(attachments: Iterable[IAttachment]) -> None:
+    """Start attachments; none keeps the broker from its work."""
+    for attachment in attachments:
+        try:
+            attachment.start()
+        except Exception:
+            _log.failure("A plug-in did not start: {one!r}", one=attachment)
+
+
+async def stop_all(attachments: Iterable[IAttachment], clock: Any) -> None:
+    """Stop attachments, the last one first; none keeps the broker from stopping.
+
+    @param clock: the reactor.
+    """
+    for attachment in reversed([*attachments]):
+        try:
+            stopped = maybeDeferred(attachment.stop)
+            await stopped.addTimeout(STOP_SECONDS, clock)
+        except Exception:
+            _log.failure("A plug-in did not stop: {one!r}", one=attachment)
 
 
 @final

@@ -275,6 +275,8 @@ class BrokerOptions(KeyedOptions):
         "administrator or consumer: topics of a list (18), groups of a list (225), "
         "queues of a mapping (513), locks (41, 42), messages of a batch of "
         "acknowledgements (200151); several requests may make any number (ours)",
+        "request_hooks": "plug-ins around each request (ours), by name",
+        "attached_plugins": "plug-ins beside the broker (ours), by name",
         "dispatch_followers": "plug-ins that see each stored message (ours), by name",
         "workers": "processes that own the connections of clients: a number, or auto "
         "for one per core; 0: none (ours)",
@@ -527,6 +529,8 @@ class BrokerOptions(KeyedOptions):
     enable_register_producer: bool = True
     enable_create_sys_group: bool = running(True)
     dispatch_followers: str = ""
+    request_hooks: str = ""
+    attached_plugins: str = ""
     rocketbroker_advertised_port: int = 0
     rocketbroker_max_auto_topics: int = running(19_000)
     rocketbroker_max_auto_groups: int = running(19_000)

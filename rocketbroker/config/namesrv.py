@@ -78,6 +78,7 @@ class NamesrvOptions(KeyedOptions):
         "need_wait_for_service": "answer no routes just after the start",
         "wait_seconds_for_service": "for how long",
         "delete_topic_with_broker_registration": "a topic not registered is gone",
+        "request_hooks": "plug-ins around each request (ours), by name",
         "config_black_list": "keys that request 318 may not change",
         "metrics_exporter_type": "PROM, or DISABLE; the others export nothing",
         "metrics_prom_exporter_port": "the port of /metrics and /healthz; 0: none",
@@ -115,6 +116,7 @@ class NamesrvOptions(KeyedOptions):
     metrics_prom_exporter_port: int = 5558
     metrics_prom_exporter_host: str = ""
     metrics_label: str = ""
+    request_hooks: str = ""
 
 
 #: The classes of a name server's options.

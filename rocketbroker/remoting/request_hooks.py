@@ -13,7 +13,7 @@ in the reactor's thread within each turn: a slow one slows the server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -36,8 +36,12 @@ _log: Final = Logger()
 
 
 class IRequestHook(Interface):
-    """Sees each request."""
+    """Sees requests."""
 
+    codes: Collection[int] | None = Attribute(
+        "The request codes that it sees: of sends (10, 310, 320, 370), of pulls (11), "
+        "of all others; None: all. Of all others nothing is asked."
+    )
     wants_answers: bool = Attribute(
         "Whether C{after} is called. Then no request is hot, which costs each several "
         "times as much."
@@ -55,6 +59,21 @@ class IRequestHook(Interface):
 
         @param answer: C{None}: there is none, or it comes later, as that of a pull that
             waits for messages.
+        """
+
+
+class IRequestHookPlugin(Interface):
+    """Makes a hook. Found by Twisted's plug-in system, and chosen by the setting
+    requestHooks of a broker or a name server."""
+
+    name: str = Attribute("Its name in the setting.")
+
+    def hook(settings: Mapping[str, str]) -> IRequestHook:
+        """The hook; made once, at the start.
+
+        @param settings: all settings of the server as text, but secrets; also those
+            that only the plug-in knows.
+        @raise ConfigurationError: the server cannot start so; one sentence.
         """
 
 
@@ -83,26 +102,32 @@ def fronted(table: ResponderTable, hooks: Sequence[IRequestHook]) -> ResponderTa
     front = ResponderTable()
     front.latencies = table.latencies
     front.limit_waits(table.max_waits)
-    hooked = _Hooked(table, hooks)
     for code in table.responders:
-        front.register(code, partial(hooked.respond, code))
-    if not hooked.watching:
-        for entry in table.hot.values():
-            responder = partial(
-                hooked.respond_hot, partial(getattr, entry, "responder")
-            )
-            front.register_hot(entry.code, responder)
+        front.register(code, _Hooked(table, code, hooks).respond)
+    for entry in table.hot.values():
+        hooked = _Hooked(table, entry.code, hooks)
+        if not hooked.watching:
+            behind = partial(getattr, entry, "responder")
+            front.register_hot(entry.code, partial(hooked.respond_hot, behind))
     return front
 
 
 @final
 class _Hooked:
-    """The hooks before one table."""
+    """The hooks before one request code of a table.
 
-    def __init__(self, table: ResponderTable, hooks: Sequence[IRequestHook]) -> None:
+    @ivar watching: those that want answers.
+    """
+
+    def __init__(
+        self, table: ResponderTable, code: int, hooks: Sequence[IRequestHook]
+    ) -> None:
         self._responders: Mapping[int, Responder] = table.responders
-        self._hooks = hooks
-        self.watching = [each for each in hooks if each.wants_answers]
+        self._code = code
+        self._hooks = [
+            each for each in hooks if each.codes is None or code in each.codes
+        ]
+        self.watching = [each for each in self._hooks if each.wants_answers]
 
     def respond_hot(
         self,
@@ -112,6 +137,8 @@ class _Hooked:
         body: bytes,
     ) -> bool:
         """See L{HotResponder}."""
+        if not self._hooks:
+            return responder()(connection, header, body)
         try:
             head = _decode(header)
         except msgspec.MsgspecError:
@@ -127,12 +154,14 @@ class _Hooked:
             hook.before(connection, asked)
         return responder()(connection, header, body)
 
-    def respond(self, code: int, connection: IConnection, request: Command) -> Answer:
+    def respond(self, connection: IConnection, request: Command) -> Answer:
         """See L{Responder}."""
+        if not self._hooks:
+            return self._responders[self._code](connection, request)
         asked = asked_by(request, source_of(connection))
         for hook in self._hooks:
             hook.before(connection, asked)
-        answer = self._responders[code](connection, request)
+        answer = self._responders[self._code](connection, request)
         if not self.watching:
             return answer
         if isinstance(answer, Deferred):

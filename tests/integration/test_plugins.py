@@ -14,6 +14,7 @@ from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
 from rocketbroker.blocking.settings import Settings
+from rocketbroker.errors import NoPermission
 from scripts.lab.servers import ROOT, Cluster
 
 #: Two plug-ins of one class: each writes, when the store is closed, how many drafts it
@@ -57,6 +58,75 @@ second = CountingPlugin("second")
 """
 
 
+#: A hook that refuses a topic, one that notes answers, and an attachment.
+AROUND = """
+from twisted.plugin import IPlugin
+from zope.interface import implementer
+from rocketbroker.broker.plugins import IAttachedPlugin, IAttachment
+from rocketbroker.errors import NoPermission
+from rocketbroker.remoting.request_hooks import IRequestHook, IRequestHookPlugin
+
+
+def note(path, *words):
+    with open(path, "a") as file:
+        print(*words, file=file)
+
+
+@implementer(IPlugin, IRequestHookPlugin, IRequestHook)
+class Refusing:
+    name = "refusing"
+    codes = (10, 310, 320)
+    wants_answers = False
+
+    def hook(self, settings):
+        return self
+
+    def before(self, connection, asked):
+        if "Closed" in (asked.fields.get("b"), asked.fields.get("topic")):
+            raise NoPermission("this topic is closed")
+
+    def after(self, connection, asked, answer):
+        raise AssertionError
+
+
+@implementer(IPlugin, IRequestHookPlugin, IRequestHook)
+class Noting:
+    name = "noting"
+    codes = (310,)
+    wants_answers = True
+
+    def hook(self, settings):
+        self.path = settings["countsFile"]
+        return self
+
+    def before(self, connection, asked):
+        note(self.path, "before", asked.code)
+
+    def after(self, connection, asked, answer):
+        note(self.path, "after", asked.code, answer.ext["queueOffset"])
+
+
+@implementer(IPlugin, IAttachedPlugin, IAttachment)
+class Beside:
+    name = "beside"
+
+    def attach(self, broker, settings):
+        self.path = settings["countsFile"]
+        return self
+
+    def start(self):
+        note(self.path, "start")
+
+    def stop(self):
+        note(self.path, "stop")
+
+
+refusing = Refusing()
+noting = Noting()
+beside = Beside()
+"""
+
+
 class PluginTests(SynchronousTestCase):
     """A broker with plug-ins."""
 
@@ -67,6 +137,7 @@ class PluginTests(SynchronousTestCase):
         path = cluster.folder / "path"
         shutil.copytree(ROOT / "etc" / "plugins", path)
         (path / "twisted" / "plugins" / "counting.py").write_text(COUNTING)
+        (path / "twisted" / "plugins" / "around.py").write_text(AROUND)
         cluster.broker.paths.append(path)
         return cluster
 
@@ -129,6 +200,32 @@ class PluginTests(SynchronousTestCase):
         self.assertEqual(cluster.broker.stop(), -signal.SIGTERM)
         self.assertEqual(counts.read_text(), "first 10 10\nsecond 10 None\n")
         self.assertNotIn("Traceback", cluster.logs())
+
+    def test_around(self) -> None:
+        """Hooks see the requests that they name, in their order, and refuse some; an
+        attachment starts and stops with the broker; with workers, too."""
+        for workers in ("0", "2"):
+            with self.subTest(workers=workers):
+                cluster = self.make(
+                    requestHooks="refusing,noting",
+                    attachedPlugins="beside",
+                    workers=workers,
+                )
+                counts = cluster.folder / "counts"
+                cluster.broker.set(countsFile=counts)
+                cluster.start()
+                self.send(cluster, 0, 2)
+                with (
+                    Client(Settings(cluster.names, patience=0)) as client,
+                    self.assertRaisesRegex(NoPermission, "this topic is closed"),
+                ):
+                    Producer(client, "PG").send(Message("Closed", b"x"))
+                self.assertEqual(cluster.broker.stop(), -signal.SIGTERM)
+                lines = counts.read_text().splitlines()
+                self.assertEqual((lines[0], lines[-1]), ("start", "stop"))
+                self.assertEqual(lines[1:3], ["before 310", "after 310 0"])
+                self.assertEqual(len(lines), 6)
+                self.assertNotIn("Traceback", cluster.logs())
 
     def test_unknown(self) -> None:
         """A plug-in that is not there stops the start; the sentence names those that

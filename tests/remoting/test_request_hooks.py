@@ -26,6 +26,8 @@ VERSION = Command(1).version
 class Hook:
     """Notes what it sees; refuses what it is told to."""
 
+    codes: tuple[int, ...] | None = None
+
     def __init__(self, name: str, log: list[str], wants_answers: bool = False) -> None:
         self.name = name
         self.log = log
@@ -93,6 +95,14 @@ class HookTests(SynchronousTestCase):
         (_, sent) = self.hooks[0].asked
         self.assertEqual((sent.fields, bytes(sent.body)), ({"a": "b"}, b"hot"))
         self.assertEqual((sent.source, sent.version), ("127.0.0.1", VERSION))
+
+    def test_codes(self) -> None:
+        """A hook is asked for the codes that it names; of others it knows nothing."""
+        self.hooks[0].codes = (SEND,)
+        self.hooks[1].codes = (106,)
+        self.serve()
+        self.ask(Command(105), Command(SEND, {}, b"hot"))
+        self.assertEqual(self.log, ["general 105", "one before 310", "hot"])
 
     def test_refused(self) -> None:
         """Nothing is done, nobody further is asked, and the answer says why."""

@@ -57,6 +57,7 @@ class PlainAccess:
     @ivar refused: how many requests were refused.
     """
 
+    codes = None
     wants_answers = False
     _log = Logger()
 

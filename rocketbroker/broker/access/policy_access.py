@@ -65,6 +65,7 @@ class PolicyAccess:
     @ivar refused: how many requests were refused.
     """
 
+    codes = None
     wants_answers = False
     _log = Logger()
 
