@@ -10,9 +10,11 @@ HMAC-SHA1 with the secret key, in Base64. Both generations of access control hav
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Container, Mapping
-from hmac import compare_digest, digest
-from typing import Final, Self
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from hashlib import sha1
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
@@ -21,6 +23,12 @@ from rocketbroker.auth.request import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
 from rocketbroker.errors import ConfigurationError, RemoteProtocolError
 from rocketbroker.wire.fastjson import loads
 from rocketbroker.wire.fields import Fields
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+#: The bytes that SHA1 takes in at once.
+BLOCK_BYTES: Final = 64
 
 #: The field that says that a query (12) is for one message. Old clients set it behind
 #: the signature, so that it is not part of theirs.
@@ -71,18 +79,18 @@ class Credentials:
 def content(
     fields: Mapping[str, str],
     body: bytes | memoryview = b"",
-    unsigned: Container[str] = (),
+    unsigned: Collection[str] = (),
 ) -> bytes:
     """The bytes that a signature covers.
 
     @param unsigned: names of fields that it does not cover, besides its own.
     """
     names = sorted(fields)
-    if not all(map(str.isascii, names)):
+    if not "".join(names).isascii():
         names.sort(key=code_units)
-    values = [
-        fields[name] for name in names if name != SIGNATURE and name not in unsigned
-    ]
+    if unsigned:
+        names = [name for name in names if name not in unsigned]
+    values = [fields[name] for name in names if name != SIGNATURE]
     return b"".join(("".join(values).encode("utf-8", "replace"), body))
 
 
@@ -92,8 +100,25 @@ def signature(covered: bytes, secret_key: str) -> str:
 
 
 def mac(covered: bytes, secret_key: str) -> bytes:
-    """The bytes of a signature."""
-    return digest(secret_key.encode("utf-8", "replace"), covered, "sha1")
+    """The bytes of a signature: HMAC-SHA1.
+
+    C{hmac.digest} takes twice as long, as it takes in the key for each message.
+    """
+    inner, outer = _keyed(secret_key)
+    inner, outer = inner.copy(), outer.copy()
+    inner.update(covered)
+    outer.update(inner.digest())
+    return outer.digest()
+
+
+@lru_cache(maxsize=1024)
+def _keyed(secret_key: str) -> tuple[_Hash, _Hash]:
+    """The two hashes of HMAC (RFC 2104) that have taken in a key, and nothing else."""
+    key = secret_key.encode("utf-8", "replace")
+    if len(key) > BLOCK_BYTES:
+        key = sha1(key).digest()
+    key = key.ljust(BLOCK_BYTES, b"\0")
+    return sha1(bytes(b ^ 0x36 for b in key)), sha1(bytes(b ^ 0x5C for b in key))
 
 
 def sign(
@@ -115,7 +140,7 @@ def verify(
     fields: Mapping[str, str],
     body: bytes | memoryview,
     secret_key: str,
-    unsigned: Container[str] = (),
+    unsigned: Collection[str] = (),
 ) -> bool:
     """Whether the fields, as they were received, have the right signature."""
     given = fields.get(SIGNATURE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import pickle
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -10,6 +11,7 @@ from rocketbroker.auth.signatures import (
     UNIQUE_KEY_QUERY,
     Credentials,
     content,
+    mac,
     sign,
     signature,
     unsigned_fields,
@@ -100,6 +102,13 @@ class SignatureTests(SynchronousTestCase):
         }
         for (text, secret), expected in known.items():
             self.assertEqual(signature(text.encode(), secret), expected)
+
+    def test_keysOfAnyLength(self) -> None:
+        """Short keys are filled up, long ones hashed, as the standard library does."""
+        for length in (0, 1, 63, 64, 65, 200):
+            secret = "k" * length
+            expected = hmac.digest(secret.encode(), b"covered", "sha1")
+            self.assertEqual(mac(b"covered", secret), expected)
 
     def test_signedRequestsAreVerified(self) -> None:
         """What was signed is verified, with the right secret only."""
