@@ -34,7 +34,14 @@ from rocketbroker.auth.users import (
     UserType,
     name_of,
 )
-from rocketbroker.errors import InvalidParameter, NoPermission, SystemFailure
+from rocketbroker.errors import (
+    ConfigurationError,
+    InvalidParameter,
+    NoPermission,
+    RemoteProtocolError,
+    SystemFailure,
+)
+from rocketbroker.wire.fastjson import loads
 
 
 def with_new_user(
@@ -203,12 +210,31 @@ def listed_acls(
     return found
 
 
+def initial_user(text: str) -> Credentials | None:
+    """The user of the setting C{initAuthenticationUser}, None if it is blank.
+
+    @raise ConfigurationError: it is no user with a name and a password.
+    """
+    if not text.strip():
+        return None
+    try:
+        info = UserInfo.from_json(loads(text))
+    except RemoteProtocolError:
+        info = UserInfo()
+    name, password = info.name or "", info.password or ""
+    if not name.strip() or not password.strip():
+        raise ConfigurationError(
+            'initAuthenticationUser must be {"username":"NAME","password":"PASSWORD"}.'
+        )
+    return Credentials(name, password)
+
+
 def with_first_users(
     documents: Documents, initial: Credentials | None, inner: Credentials | None
 ) -> Documents:
     """With the super users of two settings; users that are there already stay.
 
-    @param initial: C{initAuthenticationUser}.
+    @param initial: the one of L{initial_user}.
     @param inner: C{innerClientAuthenticationCredentials}, the broker's own user.
     """
     for credentials in (initial, inner):

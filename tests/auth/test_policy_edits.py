@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.auth.policy_documents import AclInfo, UserInfo, acl_json
 from rocketbroker.auth.policy_edits import (
     acl_of,
+    initial_user,
     is_super,
     listed_acls,
     listed_users,
@@ -23,7 +24,7 @@ from rocketbroker.auth.policy_edits import (
 )
 from rocketbroker.auth.signatures import Credentials
 from rocketbroker.auth.users import Documents, User, UserStatus, UserType
-from rocketbroker.errors import BrokerError
+from rocketbroker.errors import BrokerError, ConfigurationError
 from tests.auth.policy_samples import SAMPLE
 
 
@@ -119,6 +120,16 @@ class UserTests(EditCase):
         self.assertTrue(is_super(SAMPLE, "root"))
         self.assertFalse(is_super(SAMPLE, "bob"))
         self.refused(16, "User:alice is not found", is_super, "alice")
+
+    def test_initialUser(self) -> None:
+        """The setting has a name and a password, or nothing at all."""
+        text = '{"username":"root","password":"hidden"}'
+        self.assertEqual(initial_user(text), Credentials("root", "hidden"))
+        self.assertIsNone(initial_user(" "))
+        for wrong in ("root", '["hidden"]', '{"username":" ","password":"hidden"}'):
+            with self.assertRaises(ConfigurationError) as caught:
+                initial_user(wrong)
+            self.assertNotIn("hidden", str(caught.exception))
 
     def test_firstUsers(self) -> None:
         """The users of two settings are super users; known ones stay as they are."""
