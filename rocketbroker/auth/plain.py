@@ -179,6 +179,25 @@ class Rules:
 
     def decide(self, asked: Asked) -> Decision:
         """Whether a request may go on."""
+        owner = self._owner(asked)
+        if isinstance(owner, Decision):
+            return owner
+        unsigned = self._unsigned(asked)
+        if not verify(asked.fields, asked.body, owner.secret_key, unsigned):
+            key = asked.access_key
+            words = f"Check signature failed for accessKey={key}"
+            return refusal(f"account {key}: signature", words)
+        return self._permitted(owner, asked)
+
+    def authorize(self, asked: Asked) -> Decision:
+        """Whether a request may go on if its signature is right: what operators ask."""
+        owner = self._owner(asked)
+        if isinstance(owner, Decision):
+            return owner
+        return self._permitted(owner, asked)
+
+    def _owner(self, asked: Asked) -> _Owner | Decision:
+        """The account of a request whose signature counts."""
         white = self._is_white(asked.source)
         if white is not None:
             return white
@@ -190,13 +209,10 @@ class Rules:
             return refusal("no account", f"No acl config for {key}")
         if owner.white.matches(asked.source):
             return Decision.allow(f"account {key}: whiteRemoteAddress")
-        if not verify(
-            asked.fields, asked.body, owner.secret_key, self._unsigned(asked)
-        ):
-            return refusal(
-                f"account {key}: signature",
-                f"Check signature failed for accessKey={key}",
-            )
+        return owner
+
+    def _permitted(self, owner: _Owner, asked: Asked) -> Decision:
+        """Whether an account may have what a request needs."""
         try:
             needs = needed(asked, self._edition)
         except RemoteProtocolError as error:

@@ -58,6 +58,15 @@ class DecideTests(SynchronousTestCase):
         self.refused(signed(10, fields, secret="87654321"), rule, words)
         self.refused(Asked(10, {**fields, "AccessKey": "RocketMQ"}), rule, words)
 
+    def test_withoutSignatures(self) -> None:
+        """What operators ask has no signature; all other rules hold."""
+        for topic, allowed in (("topicB", True), ("topicC", False)):
+            asked = Asked(10, {"topic": topic, "AccessKey": "RocketMQ"})
+            self.assertEqual(self.rules.authorize(asked).allowed, allowed)
+        self.assertFalse(self.rules.authorize(Asked(10, {"topic": "topicB"})).allowed)
+        white = Asked(17, None, source="10.10.103.9")
+        self.assertTrue(self.rules.authorize(white).allowed)
+
     def test_traceTopic(self) -> None:
         """Each account may send to the topic of traces."""
         asked = signed(310, {"b": "RMQ_SYS_TRACE_TOPIC"})
