@@ -34,8 +34,9 @@ TEXTS: Final = {
 class Edition(Enum):
     """The release whose rules hold.
 
-    They differ in the requests that need permissions: a broker of 4.9 knows no requests
-    of 5, and lets clients send batches (320) to every topic.
+    A broker of 4.9 knows no requests of 5, and lets clients send batches (320) to every
+    topic; it checks the permissions of an administrator's account that has some, where
+    one of 5 lets administrators do everything.
     """
 
     V4_9 = "4.9"

@@ -110,16 +110,17 @@ class _Owner:
             return Decision.allow(f"{TRACE_TOPIC} is open to all accounts")
         if not needs:
             return Decision.allow(f"{account}: the request needs no permission")
-        if self._account.admin and not self._perms:
+        if self._account.admin and (self._edition is Edition.V5 or not self._perms):
             return Decision.allow(f"{account}: admin")
         rules = []
         for resource, bits in needs:
             rule, owned = self._owned(resource)
             rules.append(f"{account}: {rule}")
             if not covers(owned, bits):
-                return refusal(
-                    rules[-1], f"No default permission for {printed(resource)}"
-                )
+                kind = "default permission"
+                if resource in self._perms and self._edition is Edition.V5:
+                    kind = "permission"
+                return refusal(rules[-1], f"No {kind} for {printed(resource)}")
         return Decision.allow("; ".join(dict.fromkeys(rules)))
 
     def _owned(self, resource: str) -> tuple[str, int]:

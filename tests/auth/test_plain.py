@@ -89,6 +89,15 @@ class DecideTests(SynchronousTestCase):
         asked = signed(10, {"topic": "T"}, "rocketmq2")
         self.allowed(asked, "account rocketmq2: admin")
 
+    def test_administratorsWithPermissions(self) -> None:
+        """In 5 they may do everything; in 4.9 an account with permissions is checked
+        like all others."""
+        text = SAMPLE.replace("admin: true", "admin: true\n  topicPerms: ['T=SUB']")
+        asked = signed(310, {"b": "T"}, "rocketmq2")
+        for edition, allowed in ((Edition.V5, True), (Edition.V4_9, False)):
+            found = Rules([sample(text)], edition).decide(asked)
+            self.assertEqual(found.allowed, allowed)
+
     def test_permissions(self) -> None:
         """A named resource has its own permission, all others the default."""
         self.allowed(
@@ -97,13 +106,20 @@ class DecideTests(SynchronousTestCase):
         self.refused(
             signed(310, {"b": "topicC"}),
             "account RocketMQ: topicPerms topicC=SUB",
-            "No default permission for topic:topicC",
+            "No permission for topic:topicC",
         )
         self.refused(
             signed(310, {"b": "other"}),
             "account RocketMQ: defaultTopicPerm=DENY",
             "No default permission for topic:other",
         )
+
+    def test_oneWordForBoth(self) -> None:
+        """In 4.9 a named resource is refused in the words of the default."""
+        old = Rules([sample()], Edition.V4_9)
+        words = "No default permission for topic:topicC"
+        found = old.decide(signed(310, {"b": "topicC"}))
+        self.assertEqual(found.remark, EXCEPTION + words)
 
     def test_severalPermissions(self) -> None:
         """All of them are needed; the decision names each, or the one that lacks."""
@@ -115,7 +131,7 @@ class DecideTests(SynchronousTestCase):
         self.refused(
             signed(11, {"topic": "topicC", "consumerGroup": "groupA"}),
             "account RocketMQ: groupPerms groupA=DENY",
-            "No default permission for group:groupA",
+            "No permission for group:groupA",
         )
 
     def test_otherRequests(self) -> None:
