@@ -17,6 +17,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from rocketbroker.auth import policy_edits
 from rocketbroker.auth.decision import Decision
 from rocketbroker.auth.grpc_signatures import parse
+from rocketbroker.auth.migration import migrated
 from rocketbroker.auth.permissions import Edition
 from rocketbroker.auth.plain import EXCEPTION, Rules
 from rocketbroker.auth.plain_documents import Document, read
@@ -234,6 +235,25 @@ class PolicyRulesTests(SynchronousTestCase):
             """The same with 5.5.0, whose order of entries is that of 5.4."""
             self.compare("5.5.0", Release.V5_4)
 
+    def test_migration(self) -> None:
+        """Accounts of ACL 1.0 become the same users and policies. Unknown permissions
+        are left out: RocketMQ lets them allow everything."""
+        made = PlainCases(SEED)
+        texts = [readable(made.one(0)["files"][PATHS[1]]) for _ in range(RULE_SETS)]
+        cases = [
+            {"edits": [{"kind": "migrate", "text": text}], "requests": [], "calls": []}
+            for text in texts
+        ]
+        theirs = answers(lambda: f"{jars('5.3.3', 'broker')}/*", "Policies.java", cases)
+        different = []
+        for text, answer in zip(texts, theirs, strict=True):
+            self.assertEqual(answer["edits"], [""], text)
+            documents = migrated(Documents(), [read(PATHS[1], text)])
+            if shown(documents) != {kind: answer[kind] for kind in ("users", "acls")}:
+                different.append((text, answer, shown(documents)))
+        self.assertEqual(different[:2], [], f"{len(different)} of {len(cases)}")
+        self.assertGreater(sum(len(each["acls"]) for each in theirs), RULE_SETS)
+
     def compare(self, version: str, release: Release) -> None:
         """Compare the rules of a release."""
         made = PolicyCases(SEED)
@@ -260,6 +280,9 @@ class PolicyRulesTests(SynchronousTestCase):
 #: Requests that name several resources in their bodies, in no order.
 NAMED_IN_BODIES = (34, 41, 42)
 NO_PERMISSION = "has no permission to access"
+
+#: Permissions whose texts are unknown.
+UNKNOWN = re.compile(r"\bpub\b|\bANY\b|PUB,SUB")
 
 #: The ends of refusals.
 ENDS = (
@@ -294,6 +317,13 @@ def both_have(one: str, other: str, words: str) -> bool:
     return words in one and words in other
 
 
+def readable(text: str) -> str:
+    """A document of ACL 1.0 without unknown permissions, and as 5.3.3 reads it: without
+    other members and with a truth in its place."""
+    known = UNKNOWN.sub("SUB", text).partition("\nmore:")[0]
+    return known.replace("admin: null", "admin: false") + "\n"
+
+
 def ours_of_policies(case: Case, release: Release) -> dict[str, Any]:
     """What our rules of ACL 2.0 say of a case."""
     documents = Documents()
@@ -305,14 +335,21 @@ def ours_of_policies(case: Case, release: Release) -> dict[str, Any]:
         except BrokerError as error:
             edits.append(error.remark if isinstance(error, NoPermission) else "threw")
     rules = PolicyRules(documents, PolicySettings(release=release, cluster="own"))
-    users = policy_edits.listed_users(documents, None)
-    acls = policy_edits.listed_acls(documents, None, None)
     return {
-        "acls": [acl_json(each) for each in acls],
+        **shown(documents),
         "calls": [decided_call(rules, each) for each in case["calls"]],
         "edits": edits,
         "requests": [rules.decide(asked_policies(r)).remark for r in case["requests"]],
+    }
+
+
+def shown(documents: Documents) -> dict[str, Any]:
+    """All users and policies, as operators are shown them."""
+    users = policy_edits.listed_users(documents, None)
+    acls = policy_edits.listed_acls(documents, None, None)
+    return {
         "users": [user_json(each) for each in users],
+        "acls": [acl_json(each) for each in acls],
     }
 
 
