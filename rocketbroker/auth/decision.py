@@ -3,11 +3,24 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterable
+from typing import Final, Self
 
 import attrs
 
 from rocketbroker.errors import BrokerError, NoPermission, SystemFailure
+
+#: How many characters the names have together of a request whose decision is kept, and
+#: how many names it has: those of requests that make the load are a topic and a group,
+#: of 127 and 255 at most. All others are decided anew, as clients choose their length.
+MAX_KEPT_CHARACTERS: Final = 512
+MAX_KEPT_NAMES: Final = 2
+
+
+def may_be_kept(names: Iterable[str | None]) -> bool:
+    """Whether the decision about a request with these names may be kept."""
+    lengths = [len(name or "") for name in names]
+    return len(lengths) <= MAX_KEPT_NAMES and sum(lengths) <= MAX_KEPT_CHARACTERS
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from rocketbroker.auth.address_patterns import AddressPattern, parse
-from rocketbroker.auth.decision import Decision
+from rocketbroker.auth.decision import Decision, may_be_kept
 from rocketbroker.auth.permissions import (
     ADMIN_CODES,
     PUB,
@@ -98,9 +98,10 @@ class _Owner:
         found = self._kept.get((needs_admin, needs))
         if found is None:
             found = self._permitted(needs)
-            if len(self._kept) >= MAX_KEPT:
-                self._kept.clear()
-            self._kept[needs_admin, needs] = found
+            if may_be_kept(name for name, _ in needs):
+                if len(self._kept) >= MAX_KEPT:
+                    self._kept.clear()
+                self._kept[needs_admin, needs] = found
         return found
 
     def _permitted(self, needs: Needed) -> Decision:

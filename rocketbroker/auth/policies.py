@@ -16,7 +16,7 @@ from typing import Final, final
 
 import attrs
 
-from rocketbroker.auth.decision import Decision
+from rocketbroker.auth.decision import Decision, may_be_kept
 from rocketbroker.auth.entries import Acl, Entry, PolicyType, UnknownSource
 from rocketbroker.auth.grpc_signatures import SignedCall
 from rocketbroker.auth.grpc_signatures import verify as verify_call
@@ -99,18 +99,13 @@ class Rules:
         depends_on = DEPENDS_ON.get(asked.code)
         if depends_on is None:
             return self._authorize(asked)
-        topic, group = depends_on
-        fields = asked.fields
-        key = (
-            asked.code,
-            asked.access_key,
-            fields.get(topic),
-            fields.get(group),
-            asked.source,
-        )
+        topic, group = map(asked.fields.get, depends_on)
+        key = (asked.code, asked.access_key, topic, group, asked.source)
         found = self._kept.get(key)
         if found is None:
-            found = self._keep(key, self._authorize(asked))
+            found = self._authorize(asked)
+            if may_be_kept((topic, group)):
+                self._keep(key, found)
         return found
 
     def authenticate_call(self, name: str, call: SignedCall) -> Decision:
@@ -136,19 +131,20 @@ class Rules:
         key = (access_key, wants, source)
         found = self._kept.get(key)
         if found is None:
-            found = self._keep(key, self._all_of(access_key, wants, source))
+            found = self._all_of(access_key, wants, source)
+            if may_be_kept(want.resource.name for want in wants):
+                self._keep(key, found)
         return found
 
     def _checks_authorization(self, name: str) -> bool:
         settings = self._settings
         return settings.authorization and name not in settings.unauthorized
 
-    def _keep(self, key: Hashable, decision: Decision) -> Decision:
+    def _keep(self, key: Hashable, decision: Decision) -> None:
         """Keep a decision at hand."""
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
         self._kept[key] = decision
-        return decision
 
     def _authenticate(
         self, name: str, access_key: str | None, is_signed: Callable[[User], bool]

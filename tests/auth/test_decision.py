@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.auth.decision import Decision
+from rocketbroker.auth.decision import Decision, may_be_kept
 from rocketbroker.errors import NoPermission, SystemFailure
+
+
+class KeptTests(SynchronousTestCase):
+    """Which decisions are kept."""
+
+    def test_limits(self) -> None:
+        """Two names at most, of 512 characters together."""
+        self.assertTrue(may_be_kept(("a" * 127, "b" * 255)))
+        self.assertTrue(may_be_kept(("a" * 512, None)))
+        self.assertFalse(may_be_kept(("a" * 512, "b")))
+        self.assertTrue(may_be_kept(()))
+        self.assertFalse(may_be_kept(("a", "b", "c")))
 
 
 class DecisionTests(SynchronousTestCase):

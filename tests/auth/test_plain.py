@@ -150,6 +150,13 @@ class DecideTests(SynchronousTestCase):
         self.assertEqual(again, first)
         self.assertIsNot(again, first)
 
+    def test_longNamesAreDecidedAnew(self) -> None:
+        """No client fills the memory with names of its own."""
+        for length, kept in ((512, True), (513, False)):
+            asked = signed(310, {"b": "x" * length})
+            found = self.rules.decide(asked)
+            self.assertEqual(self.rules.decide(asked) is found, kept)
+
     def test_brokenHeartbeats(self) -> None:
         """A body that names nothing readable is refused."""
         found = self.rules.decide(signed(34, {}, body=b"x"))

@@ -199,8 +199,18 @@ class AuthorizationTests(SynchronousTestCase):
         self.assertIs(one.authorize(asked), found)
         for number in range(MAX_KEPT):
             one.authorize(signed(10, {"topic": f"t{number}"}, "bob"))
-        self.assertEqual(one.authorize(asked), found)
-        self.assertIsNot(one.authorize(asked), found)
+        again = one.authorize(asked)
+        self.assertEqual(again, found)
+        self.assertIsNot(again, found)
+
+    def test_longNamesAreDecidedAnew(self) -> None:
+        """No client fills the memory with names of its own."""
+        one = rules()
+        for length, kept in ((512, True), (513, False)):
+            asked = signed(10, {"topic": "orders".ljust(length, "x")}, "bob")
+            found = one.authorize(asked)
+            self.assertTrue(found.allowed)
+            self.assertEqual(one.authorize(asked) is found, kept)
 
 
 class CallTests(SynchronousTestCase):
@@ -232,6 +242,10 @@ class CallTests(SynchronousTestCase):
         found = one.authorize_call(self.NAME, "bob", wants, "10.0.0.1")
         self.assertTrue(found.allowed)
         self.assertIs(one.authorize_call(self.NAME, "bob", wants, "10.0.0.1"), found)
+        more = (*wants, Want(topic("orders2"), (Action.SUB,)))
+        found = one.authorize_call(self.NAME, "bob", more, "10.0.0.1")
+        self.assertTrue(found.allowed)
+        self.assertIsNot(one.authorize_call(self.NAME, "bob", more, "10.0.0.1"), found)
         found = one.authorize_call(self.NAME, "bob", wants, "11.0.0.1")
         self.assertEqual(
             found.remark,
