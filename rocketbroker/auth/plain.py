@@ -191,13 +191,6 @@ class Rules:
             return refusal(f"account {key}: signature", words)
         return self._permitted(owner, asked)
 
-    def authorize(self, asked: Asked) -> Decision:
-        """Whether a request may go on if its signature is right: what operators ask."""
-        owner = self._owner(asked)
-        if isinstance(owner, Decision):
-            return owner
-        return self._permitted(owner, asked)
-
     def _owner(self, asked: Asked) -> _Owner | Decision:
         """The account of a request whose signature counts."""
         white = self._is_white(asked.source)

@@ -52,24 +52,21 @@ class Credentials:
     security_token: str | None = attrs.field(default=None, repr=False)
 
     @classmethod
-    def from_json(
-        cls, text: str, setting: str, keys: tuple[str, str] = ("accessKey", "secretKey")
-    ) -> Self | None:
+    def from_json(cls, text: str, setting: str) -> Self | None:
         """Those of a setting: C{{"accessKey":"k","secretKey":"s"}}; None if the setting
         or one of the keys is blank.
 
-        @param keys: of account and secret.
         @raise ConfigurationError: it is no such object; the secret is not repeated.
         """
         if not text.strip():
             return None
         try:
             fields = Fields(loads(text), setting)
-            access, secret = fields.text(keys[0]), fields.text(keys[1])
+            access, secret = fields.text("accessKey"), fields.text("secretKey")
             token = fields.text("securityToken")
         except RemoteProtocolError:
             raise ConfigurationError(
-                f'{setting} must be {{"{keys[0]}":"NAME","{keys[1]}":"SECRET"}}.'
+                f'{setting} must be {{"accessKey":"NAME","secretKey":"SECRET"}}.'
             ) from None
         if not (access and access.strip() and secret and secret.strip()):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.auth.decision import Decision
-from rocketbroker.auth.permissions import Edition
+from rocketbroker.auth.permissions import PUB, Edition
 from rocketbroker.auth.plain import EXCEPTION, MAX_KEPT, Rules
 from rocketbroker.auth.request import Asked
 from rocketbroker.auth.signatures import UNIQUE_KEY_QUERY
@@ -58,14 +58,15 @@ class DecideTests(SynchronousTestCase):
         self.refused(signed(10, fields, secret="87654321"), rule, words)
         self.refused(Asked(10, {**fields, "AccessKey": "RocketMQ"}), rule, words)
 
-    def test_withoutSignatures(self) -> None:
-        """What operators ask has no signature; all other rules hold."""
+    def test_whatAnAccountMayDo(self) -> None:
+        """As operators ask, without a request; the rule that decides is told."""
         for topic, allowed in (("topicB", True), ("topicC", False)):
-            asked = Asked(10, {"topic": topic, "AccessKey": "RocketMQ"})
-            self.assertEqual(self.rules.authorize(asked).allowed, allowed)
-        self.assertFalse(self.rules.authorize(Asked(10, {"topic": "topicB"})).allowed)
-        white = Asked(17, None, source="10.10.103.9")
-        self.assertTrue(self.rules.authorize(white).allowed)
+            found = self.rules.may("RocketMQ", ((topic, PUB),))
+            self.assertEqual(found.allowed, allowed)
+            self.assertIn(f"account RocketMQ: topicPerms {topic}", found.rule)
+        for nobody in (None, "nobody"):
+            self.assertFalse(self.rules.may(nobody, ()).allowed)
+        self.assertFalse(self.rules.is_admin(None))
 
     def test_traceTopic(self) -> None:
         """Each account may send to the topic of traces."""

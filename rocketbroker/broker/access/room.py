@@ -7,6 +7,7 @@ from typing import Final, final
 
 from rocketbroker.auth.migration import migrated
 from rocketbroker.auth.policies import PolicySettings, request_list
+from rocketbroker.auth.policy_edits import initial_user
 from rocketbroker.auth.signatures import Credentials
 from rocketbroker.auth.users import Documents
 from rocketbroker.auth.wanted import Release
@@ -99,16 +100,9 @@ def policies_of(context: BrokerContext, files: PlainFiles) -> PolicyAccess:
             unauthenticated=request_list(options.authentication_whitelist),
             unauthorized=request_list(options.authorization_whitelist),
         ),
-        (first_user(context.settings), inner_user(context.settings)),
+        (initial_user(options.init_authentication_user), inner_user(context.settings)),
         migrate,
     )
-
-
-def first_user(settings: BrokerSettings) -> Credentials | None:
-    """The first super user, C{None}: there is to be none."""
-    text = settings.auth.init_authentication_user
-    keys = ("username", "password")
-    return Credentials.from_json(text, "initAuthenticationUser", keys)
 
 
 def inner_user(settings: BrokerSettings) -> Credentials | None:
