@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Protocol, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -25,7 +25,8 @@ from scripts.lab.servers import PATIENT, Cluster, free_base
 from tests.heavy import HEAVY
 from tests.integration.asker import Asker
 from tests.integration.javacase import fresh
-from tests.integration.javaproxy import CLIENTS, PROXY_VERSION, JavaProxy
+from tests.integration.javaproxy import PROXY_VERSION, JavaProxy
+from tests.integration.official import Maker, java_client, node_client
 from tests.integration.questions import group_body, topic_fields
 
 #: Settings of the broker: transactions are checked soon, and what waits for a time may
@@ -46,6 +47,12 @@ PROXY_SETTINGS: Final[dict[str, object]] = {
     "transactionHeartbeatPeriodSecond": 1,
 }
 
+#: The least invisible time with these settings.
+SHORTEST_MS: Final = 4000
+
+#: The clients that all tests of a process share.
+CLIENTS: Final[dict[str, Maker]] = {"java": java_client, "node": node_client}
+
 #: How long something may take that comes by itself, in seconds.
 PATIENCE: Final = 90.0
 
@@ -56,6 +63,13 @@ NAMED: Final[dict[str, object]] = {
     "brokerId": 0,
     "brokerIP1": "127.0.0.1",
 }
+
+
+class Addresses(Protocol):
+    """Where a cluster is: its name server and its broker, host and port of each."""
+
+    names: str
+    address: str
 
 
 class JavaCluster:
@@ -136,20 +150,20 @@ class Proxied:
 class User:
     """Somebody with a client, and with topics and groups of his own.
 
-    @ivar language: which client it is.
     @ivar client: its program.
+    @ivar shortest_ms: the least invisible time that the proxy permits.
     """
 
-    def __init__(self, language: str, proxied: Proxied) -> None:
-        self.language = language
-        self.client = proxied.clients[language]
+    def __init__(self, client: Program, cluster: Addresses, shortest_ms: int) -> None:
+        self.client = client
+        self.shortest_ms = shortest_ms
         # All that it wants to know are the two addresses.
-        self._ask = Asker(cast("Cluster", proxied.cluster))
+        self._ask = Asker(cast("Cluster", cluster))
         self.close = self._ask.close
 
     def topic(self, kind: str, queues: int = 2) -> str:
         """A new topic for messages of one type, known to the name server."""
-        name = fresh(f"{kind}-{self.language}")
+        name = fresh(kind)
         fields = topic_fields(name, queues, attributes=f"+message.type={kind}")
         ext = {key: plain(value) for key, value in fields.items()}
         self._ask.done(RequestCode.UPDATE_AND_CREATE_TOPIC, ext)
@@ -157,7 +171,7 @@ class User:
 
     def group(self, **settings: object) -> str:
         """A new consumer group."""
-        name = fresh(f"G-{self.language}")
+        name = fresh("G")
         body = json.dumps(group_body(name, **settings)).encode()
         self._ask.done(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body)
         return name
@@ -202,6 +216,16 @@ class User:
                 found[text(message)] = message
         return found
 
+    def take(self, name: str, count: int) -> list[Any]:
+        """Messages, received and acknowledged until they are so many, in order."""
+        found: list[Any] = []
+        end = time.monotonic() + PATIENCE
+        while len(found) < count and time.monotonic() < end:
+            for message in self.client("receive", name=name):
+                self.client("ack", name=name, id=message["id"])
+                found.append(message)
+        return found
+
     def found(self, topic: str, key: str) -> list[bytes]:
         """The bodies of a topic's messages with a key, as soon as there is one."""
         end = time.monotonic() + PATIENCE
@@ -233,7 +257,10 @@ class ProxyCase(SynchronousTestCase):
     def each(self, scenario: Callable[[User], None]) -> None:
         """Carry out a scenario with each client at the same time."""
         proxied = Proxied.of()
-        users = [User(language, proxied) for language in CLIENTS]
+        users = [
+            User(client, proxied.cluster, SHORTEST_MS)
+            for client in proxied.clients.values()
+        ]
         for user in users:
             self.addCleanup(user.close)
         with ThreadPoolExecutor(len(users)) as pool:

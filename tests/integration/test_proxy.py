@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from scripts.lab.javaclient import body_of
 from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, environment
-from tests.integration.javaproxy import java_client
+from tests.integration.official import java_client
 from tests.integration.typed_topics import prepare
 
 #: How long something may take that comes by itself, in seconds.

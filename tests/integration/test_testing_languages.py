@@ -13,7 +13,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from scripts.lab.javaclient import building, why_not
 from scripts.lab.servers import ROOT, environment
 from tests.heavy import HEAVY
-from tests.integration.javaproxy import no_node
+from tests.integration.official import no_node
 
 FILES = ROOT / "docs" / "examples" / "testing"
 

@@ -9,7 +9,7 @@ from typing import Final
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from scripts.lab.servers import ROOT
-from tests.integration.javaproxy import no_node, node_package
+from tests.integration.official import no_node, node_package
 
 PYRIGHT: Final = "1.1.414"
 
