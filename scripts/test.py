@@ -104,6 +104,7 @@ SHARE_OF_INTEGRATION = 0.5
 #: Parts of integration of which that is far from true, by their modules.
 SHARES = {
     "tests.integration.test_delay_handover": 0.25,
+    "tests.integration.test_grpc_clients": 0.25,
     "tests.integration.test_pop_handover": 0.25,
     "tests.integration.test_queue_handover": 0.75,
     "tests.integration.test_repair": 0.75,

@@ -47,7 +47,11 @@ from rocketbroker.wire.command import Command
 from tests.broker.rig import Rig
 from tests.client.cluster import ClientCluster
 from tests.integration import mqadmin_lines as commands
+from tests.integration.grpc_scenarios import SCENARIOS
+from tests.integration.grpc_scenes import DONE
+from tests.integration.grpc_table import CONTINUOUS, NOTES, recorded, table_rows
 from tests.integration.javacase import JavaCase
+from tests.integration.javaproxy import PROXY_VERSION
 from tests.integration.sidebyside import COMPARED
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -105,6 +109,21 @@ Official clients
 
 *Each commit*: continuous integration runs it for each commit. *Heavy set*:
 ``python3 scripts/test.py --heavy`` runs it. Clients without a row are not run by tests.
+"""
+
+GRPC: Final = """\
+Clients of gRPC
+===============
+
+What the official clients of RocketMQ 5 do, each unchanged, three times: before our
+proxy and our broker (``rocketbroker standalone``), before our proxy and RocketMQ's
+broker {version} (``rocketbroker proxy run``), and before RocketMQ's Proxy and broker
+{version}. *yes*: all was as it should be all three times; *-*: the client has no such
+thing; *no*: it was not as it should be. Where the three differ they stand in this
+order. Clients for Go speak TLS, the others plain text.
+``python3 -m tests.integration.grpc_table --write`` tries it all again, and the heavy
+set compares what comes of it with this table; ``tests/integration/grpc_scenarios.py``
+says what each row asks for.
 """
 
 MQADMIN: Final = """\
@@ -423,9 +442,20 @@ def python_run() -> Run:
     return Run(client, "test_proxy.OfficialPythonTests", tuple(scenarios), False)
 
 
+def grpc_runs() -> Iterator[Run]:
+    """The official clients for gRPC, through our proxy and RocketMQ's."""
+    for client, row in recorded().items():
+        done = tuple(name for name in SCENARIOS if DONE in row[name].values())
+        where = "EveryClientTests"
+        if client in CONTINUOUS:
+            where = f"{client.partition(' ')[0]}Tests"
+        is_heavy = client not in CONTINUOUS
+        yield Run(f"{client} (gRPC)", f"test_grpc_clients.{where}", done, is_heavy)
+
+
 def runs() -> list[Run]:
     """All, by client."""
-    found = [*outer_runs(), *java_runs(JavaCase.version), python_run()]
+    found = [*outer_runs(), *java_runs(JavaCase.version), python_run(), *grpc_runs()]
     return sorted(found, key=lambda run: (run.client, run.is_heavy))
 
 
@@ -496,6 +526,11 @@ def _lines() -> Iterator[str]:
             for run in runs()
         ],
     )
+    yield GRPC.format(version=PROXY_VERSION)
+    table = recorded()
+    yield from _table(("", *table), table_rows(table))
+    yield from (f"* *{where}*: {why}" for where, why in NOTES.items())
+    yield ""
     yield MQADMIN.format(
         version=commands.VERSIONS[0],
         works=commands.WORKING,

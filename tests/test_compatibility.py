@@ -20,6 +20,8 @@ from tests.compatibility import (
     working,
 )
 from tests.integration import mqadmin_lines as commands
+from tests.integration.grpc_scenes import FAILED, SCENES
+from tests.integration.grpc_table import NOTES, recorded
 
 
 class PageTests(SynchronousTestCase):
@@ -77,5 +79,14 @@ class PageTests(SynchronousTestCase):
         self.assertIn("every way of sending", newest.scenarios)
         self.assertNotIn("timer", found["Java 4.9.8", ".ci/run"].scenarios)
         self.assertIn("timer", found["Java 5.3.3", ".ci/run"].scenarios)
-        (go,) = (run for run in runs() if run.client.startswith("Go "))
+        (go,) = (run for run in runs() if run.client == "Go 2.1.2")
         self.assertTrue(go.is_heavy)
+
+    def test_whatClientsFailWithIsTold(self) -> None:
+        """And it fails with RocketMQ's proxy, too."""
+        for client, row in recorded().items():
+            for scenario, scenes in row.items():
+                self.assertEqual(set(scenes), set(SCENES))
+                if FAILED in scenes.values():
+                    self.assertEqual(set(scenes.values()), {FAILED})
+                    self.assertIn(f"{client}, {scenario}", NOTES)

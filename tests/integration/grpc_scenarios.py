@@ -310,7 +310,7 @@ SCENARIOS: Final[dict[str, Callable[[User], None]]] = {
     "FIFO messages": ordered,
     "delayed messages": delay,
     "recall": recall,
-    "commit, rollback": transactions,
+    "commit and rollback": transactions,
     "check-back": check_back,
     "simple consumer": unacknowledged,
     "invisible time": change,
