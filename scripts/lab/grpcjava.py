@@ -15,7 +15,9 @@ JAVA_VERSION: Final = "5.0.8"
 GRPC_DRIVER: Final = PROJECT / "grpc" / "GrpcDriver.java"
 
 
-def java_client(address: str, folder: Path, *words: str) -> Program:
+def java_client(
+    address: str, folder: Path, *words: str, version: str = JAVA_VERSION
+) -> Program:
     """The Java client before the Proxy at an address.
 
     @param words: C{tls}, for connections as it makes them unless told otherwise.
@@ -23,8 +25,8 @@ def java_client(address: str, folder: Path, *words: str) -> Program:
     reason = why_not()
     if reason is not None:
         raise SkipTest(reason)
-    path = f"{jars(JAVA_VERSION, 'client-java')}/*"
+    path = f"{jars(version, 'client-java')}/*"
     home = f"-Duser.home={folder}"
     options = [*QUICK, "-Xmx256m", home, "-cp", path]
     started = ["java", *options, str(GRPC_DRIVER), address, *words]
-    return Program(started, folder, "grpc-java.log")
+    return Program(started, folder, f"grpc-java-{version}.log")

@@ -18,8 +18,8 @@ from typing import Final
 
 from twisted.trial.unittest import SkipTest
 
-from scripts.lab.javabroker import jars
-from scripts.lab.javaclient import PROJECT, QUICK, Program, building, why_not
+from scripts.lab.grpcjava import JAVA_VERSION, java_client
+from scripts.lab.javaclient import PROJECT, Program, building
 from scripts.lab.servers import environment
 
 #: What makes a client, given the address of a proxy and a directory for its logs.
@@ -27,7 +27,6 @@ Maker = Callable[[str, Path], Program]
 
 #: The versions of clients: of Java the one of RocketMQ 5.3.3 and the newest, of Go the
 #: last without push consumers and the newest.
-JAVA_VERSION: Final = "5.0.8"
 NEWEST_JAVA: Final = "5.2.0"
 PYTHON_VERSION: Final = "5.1.2"
 NODE_VERSION: Final = "1.0.8"
@@ -39,7 +38,6 @@ RUST_VERSION: Final = "5.0.0"
 MISSING: Final = "Missing"
 
 HERE: Final = Path(__file__).resolve().parent
-GRPC_DRIVER: Final = PROJECT / "grpc" / "GrpcDriver.java"
 NODE_DRIVER: Final = HERE / "node" / "driver.js"
 GO_CLIENT: Final = "github.com/apache/rocketmq-clients/golang/v5"
 
@@ -95,21 +93,6 @@ def node_package(name: str, version: str) -> Path:
         run(target, "npm", "install", *words, str(target), f"{name}@{version}")
 
     return built(f"{name}-{version}", make) / "node_modules"
-
-
-def java_client(
-    address: str, folder: Path, *words: str, version: str = JAVA_VERSION
-) -> Program:
-    """The Java client before the proxy at an address.
-
-    @param words: C{tls}, for connections as it makes them unless told otherwise.
-    """
-    skip(why_not())
-    path = f"{jars(version, 'client-java')}/*"
-    home = f"-Duser.home={folder}"
-    options = [*QUICK, "-Xmx256m", home, "-cp", path]
-    started = ["java", *options, str(GRPC_DRIVER), address, *words]
-    return Program(started, folder, f"grpc-java-{version}.log")
 
 
 def python_client(address: str, folder: Path) -> Program:
