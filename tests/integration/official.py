@@ -125,7 +125,7 @@ def go_client(address: str, folder: Path, version: str = GO_VERSION) -> Program:
         run(target, "go", "build", "-o", "driver", ".")
 
     driver = built(f"go-{version}", make) / "driver"
-    variables = {**os.environ, "HOME": str(folder)}
+    variables = {**os.environ, "rocketmq.client.logRoot": str(folder)}
     log = f"grpc-go-{version}.log"
     return Program([str(driver), address], folder, log, variables)
 

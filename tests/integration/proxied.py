@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, Protocol, cast
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.wire.codes import RequestCode
+from scripts.lab.grpcjava import java_client
 from scripts.lab.javabroker import JavaBroker, JavaNameServer
 from scripts.lab.javaclient import Program, body_of
 from scripts.lab.servers import PATIENT, Cluster, free_base
@@ -26,7 +27,7 @@ from tests.heavy import HEAVY
 from tests.integration.asker import Asker
 from tests.integration.javacase import fresh
 from tests.integration.javaproxy import PROXY_VERSION, JavaProxy
-from tests.integration.official import Maker, java_client, node_client
+from tests.integration.official import Maker, node_client
 from tests.integration.questions import group_body, topic_fields
 
 #: Settings of the broker: transactions are checked soon, and what waits for a time may

@@ -16,9 +16,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from scripts.lab.grpcjava import java_client
 from scripts.lab.javaclient import body_of
 from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, environment
-from tests.integration.official import java_client
 from tests.integration.typed_topics import prepare
 
 #: How long something may take that comes by itself, in seconds.
