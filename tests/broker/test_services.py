@@ -143,8 +143,9 @@ class ServicesTests(WeekCase):
         return {row["name"]: row for row in found["services"]}
 
     def looking(self) -> Broker:
-        """A broker that looks its name servers up, too, and from which clients pop."""
-        broker = self.running(fetchNameSrvAddrByDnsLookup="true")
+        """A broker that looks its name servers up, too, from which clients pop, and
+        that controls access."""
+        broker = self.running(fetchNameSrvAddrByDnsLookup="true", aclEnable="true")
         self.assertIsNotNone(broker.pop)
         return broker
 
