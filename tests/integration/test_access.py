@@ -14,6 +14,7 @@ from rocketbroker.blocking import Client, Message, Producer, Settings
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.wire.command import Command
 from scripts.lab.servers import Cluster
+from tests.integration.scripts import run
 
 ACCOUNTS = """
 accounts:
@@ -170,3 +171,14 @@ class PolicyTests(SynchronousTestCase):
         path = cluster.store / "config" / "access.json"
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)
         self.assertNotIn("secret", cluster.logs())
+
+
+class CostTests(SynchronousTestCase):
+    """C{scripts/bench/security_cost.py}."""
+
+    def test_rows(self) -> None:
+        """It loads all brokers of ours, and prints a line for each."""
+        output = run(
+            "bench/security_cost", "--inside", "--messages", "640", "--rounds", "1"
+        )
+        self.assertEqual(output.stdout.count("ours, TLS"), 4, output.stderr)
