@@ -18,14 +18,15 @@ from typing import Any, ClassVar, Final, Protocol, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.codes import RequestCode, ResponseCode
+from rocketbroker.wire.command import Command
 from scripts.lab.grpcjava import java_client
 from scripts.lab.javabroker import JavaBroker, JavaNameServer
 from scripts.lab.javaclient import Program, body_of
-from scripts.lab.servers import PATIENT, Cluster, free_base
+from scripts.lab.servers import PATIENT, Cluster, ask, free_base
 from tests.heavy import HEAVY
 from tests.integration.asker import Asker
-from tests.integration.javacase import fresh
+from tests.integration.javacase import fresh, until
 from tests.integration.javaproxy import PROXY_VERSION, JavaProxy
 from tests.integration.official import Maker, node_client
 from tests.integration.questions import group_body, topic_fields
@@ -98,9 +99,15 @@ class JavaCluster:
         self._broker = JavaBroker(version, self.folder / "broker", own)
 
     def start(self) -> JavaCluster:
-        """Start both."""
+        """Start both, and wait until the name server knows the broker: on a machine
+        that is busy elsewhere that comes after the broker says that it is ready."""
         self._namesrv.start()
         self._broker.start()
+        port = int(self.names.rpartition(":")[2])
+        fields = {"topic": str(NAMED["brokerClusterName"])}
+        route = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
+        if not until(lambda: ask(port, route).code == ResponseCode.SUCCESS, PATIENCE):
+            raise RuntimeError("the name server does not know the broker")
         return self
 
     def stop(self) -> None:

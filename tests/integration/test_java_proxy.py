@@ -65,6 +65,10 @@ class ProxyTests(ProxyCase):
         """Messages that fail too often."""
         self.each(scenarios.dead_letters)
 
+    def test_fifoDeadLetters(self) -> None:
+        """Those too, where order is kept."""
+        self.each(scenarios.ordered_dead_letters)
+
     def test_simple(self) -> None:
         """Messages that nobody acknowledges."""
         self.each(scenarios.unacknowledged)
