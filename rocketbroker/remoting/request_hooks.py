@@ -143,6 +143,9 @@ class _Hooked:
             head = _decode(header)
         except msgspec.MsgspecError:
             return False
+        if head.code != self._code:
+            # It has two codes: hooks and responders must not see different ones.
+            return False
         asked = Asked(
             head.code,
             head.extFields,

@@ -132,6 +132,19 @@ class HookTests(SynchronousTestCase):
         self.assertEqual(self.log[-1], "general 310")
         self.assertNotIn("hot", self.log[:3])
 
+    def test_headerWithTwoCodes(self) -> None:
+        """What hooks see is what is done: the last one, the general way."""
+        self.serve()
+        frame = bytearray(encode(Command(SEND, {"a": "b"}, b"x")))
+        wrong = frame[8:].replace(b'"flag":0', b'"code":105,"flag":0')
+        header = len(wrong) - 1
+        self.wire.feed(
+            (len(wrong) + 4).to_bytes(4, "big") + header.to_bytes(4, "big") + wrong
+        )
+        self.assertEqual(self.log[-1], "general 105")
+        self.assertNotIn("hot", self.log)
+        self.assertEqual({each.code for each in self.hooks[0].asked}, {105})
+
     def test_replacedResponders(self) -> None:
         """What stands in the table later is not got at without the hooks."""
         self.serve()
