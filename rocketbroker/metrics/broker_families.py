@@ -28,7 +28,7 @@ from rocketbroker.broker.stats.creation_times import CREATION_BOUNDS, CreationTi
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import text_of
 from rocketbroker.metrics.existing import ExistingNames
-from rocketbroker.metrics.failures import add_limits, add_services
+from rocketbroker.metrics.failures import add_access, add_limits, add_services
 from rocketbroker.metrics.lag import LagFamilies
 from rocketbroker.metrics.pops import add_pops
 from rocketbroker.metrics.process_families import add_process, read_process
@@ -208,6 +208,7 @@ class BrokerFamilies:
             add_disk(samples, broker.store)
             add_services(samples, broker.services)
             add_limits(samples, broker)
+            add_access(samples, broker)
             add_followers(samples, broker)
             add_replicas(samples, broker, self._wall_ms())
         for name, group in self._ports.items():

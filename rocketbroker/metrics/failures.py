@@ -39,6 +39,16 @@ def add_services(samples: Samples, services: Services) -> None:
             )
 
 
+def add_access(samples: Samples, broker: Broker) -> None:
+    """Add the requests that access control has refused."""
+    if broker.access is not None:
+        samples.counter(
+            "rocketbroker_access_refused_total",
+            "requests that access control has refused",
+            broker.access.refused,
+        )
+
+
 def add_limits(samples: Samples, broker: Broker) -> None:
     """Add the refusals by limits: of what clients create, of waiting, and of pulls."""
     for limit, refused in (

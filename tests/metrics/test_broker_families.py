@@ -10,6 +10,8 @@ from prometheus_client.core import Metric, Sample
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.auth.request import Asked
+from rocketbroker.broker.access.room import AccessRoom
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.broker.broker import Broker
 from rocketbroker.broker.context import BrokerContext
@@ -17,6 +19,7 @@ from rocketbroker.broker.figures import LOOK_SECONDS
 from rocketbroker.broker.pull.room import HELD_PULLS
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.errors import BrokerError
 from rocketbroker.metrics.broker_families import BrokerFamilies
 from rocketbroker.records.batches import encode
 from rocketbroker.records.ids import UniqueKeys
@@ -447,6 +450,16 @@ class BrokerFamiliesTests(SynchronousTestCase):
         name = "rocketbroker_cold_pulls_refused_total"
         self.assertEqual(self.value(name, reason="flow_control"), 4)
         self.assertEqual(self.value(name, reason="overloaded"), 5)
+
+    def test_access(self) -> None:
+        """What access control has refused is counted where there is some."""
+        name = "rocketbroker_access_refused_total"
+        self.assertEqual([*self.samples(name)], [])
+        access = self.broker.access = AccessRoom(self.broker.context)
+        (hook,) = access.hooks
+        with self.assertRaises(BrokerError):
+            hook.before(RecordedConnection(), Asked(17, {}))
+        self.assertEqual(self.value(name), 1)
 
     def test_periodic(self) -> None:
         """Failures of periodic work are counted, by work."""

@@ -53,6 +53,12 @@ class AccessRoom(Room):
         self._plain = PlainAccess(files, context.in_thread, context.wall_ms, place)
         self.hooks = (self._plain,)
 
+    @property
+    def refused(self) -> int:
+        """How many requests were refused."""
+        both = (self._plain, self._policies)
+        return sum(access.refused for access in both if access is not None)
+
     def register(self, table: IResponderTable) -> None:
         """Answer requests about the rules."""
         for access in (self._plain, self._policies):
