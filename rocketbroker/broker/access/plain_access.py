@@ -40,9 +40,6 @@ from rocketbroker.wire.command import Command, response_to
 UPDATE_GLOBAL_WHITE_ADDRESSES: Final = 53
 GET_ACL_CONFIG: Final = 54
 
-#: The requests about accounts.
-CODES: Final = frozenset(range(50, 55))
-
 #: How these requests fail, by what they change.
 ACCOUNT_FAILED: Final = 209
 DELETION_FAILED: Final = 210
@@ -82,9 +79,7 @@ class PlainAccess:
 
     def before(self, connection: IConnection, asked: Asked) -> None:
         """See L{IRequestHook.before}."""
-        files = self._files
-        rules = files.admin_rules if asked.code in CODES else files.rules
-        decision = rules.decide(asked)
+        decision = self._files.rules.decide(asked)
         if not decision.allowed:
             self.refused += 1
             raise decision.error()

@@ -27,6 +27,10 @@ FOLDER: Final = "conf/acl"
 #: Directories below that one are looked into so far: a link may lead back.
 MAX_DEPTH: Final = 8
 
+#: The rules are those of the last release that had them. 4.9 lets each account send
+#: batches to all topics, and make itself an administrator.
+EDITION: Final = Edition.V5
+
 _ENDINGS: Final = (".yml", ".yaml")
 
 
@@ -37,15 +41,12 @@ class PlainFiles:
     @ivar default: the file that gets new accounts.
     @ivar documents: what they say, as far as they are in order.
     @ivar rules: the rules of these.
-    @ivar admin_rules: the same for requests about accounts, which only administrators
-        may send, as in 5.x. In 4.9 each account could make itself one.
     """
 
     def __init__(self, files: IFiles, home: str) -> None:
         self.default = f"{home}/{DEFAULT}"
         self.documents: Sequence[Document] = ()
-        self.rules = Rules((), Edition.V4_9)
-        self.admin_rules = Rules((), Edition.V5)
+        self.rules = Rules((), EDITION)
         self._folder = f"{home}/{FOLDER}"
         self._files = files
         self._seen: Mapping[str, int] = {}
@@ -86,8 +87,7 @@ class PlainFiles:
 
     def _take(self, documents: Sequence[Document]) -> None:
         # Both or neither: the rules may refuse them.
-        self.rules = Rules(documents, Edition.V4_9)
-        self.admin_rules = Rules(documents, Edition.V5)
+        self.rules = Rules(documents, EDITION)
         self.documents = documents
 
     def _read(self, path: str) -> Document:
@@ -134,7 +134,7 @@ class PlainFiles:
         @raise ConfigurationError: it is not in order.
         """
         new = self._read(path)
-        Rules([new], Edition.V4_9)
+        Rules([new], EDITION)
         return new if new.members or old is None else old
 
     def write(self, edit: Callable[[Sequence[Document]], Document]) -> None:
@@ -150,7 +150,7 @@ class PlainFiles:
 
     def _write(self, document: Document) -> None:
         documents = replaced(self.documents, document)
-        Rules(documents, Edition.V4_9)
+        Rules(documents, EDITION)
         text = written(document).encode()
         SettingsFile(self._files, document.path, is_secret=True).edit(lambda _: text)
         self._take(documents)
