@@ -8,6 +8,7 @@ From a call to its answer:
 
   - L{front}: the port: TLS and plain text.
   - L{splice}: a connection of a client, joined with one of the server.
+  - L{frames}: where frames of HTTP/2 end, to say farewell.
   - L{messages_pb2}: the messages, made of C{messages.proto} by
     C{scripts/proto.py}.
   - L{service}: the methods of gRPC, and who calls.

@@ -217,6 +217,11 @@ class Front:
         for task in list(self._opening):
             task.cancel()
 
+    def dismiss(self) -> None:
+        """Tell all clients to go elsewhere."""
+        for splice in self._splices:
+            splice.dismiss()
+
     async def stop(self) -> None:
         """Close everything, as soon as what the server has said has been taken."""
         await self.stop_accepting()

@@ -33,6 +33,9 @@ HEARTBEAT_SECONDS: Final = 20.0
 #: How often clients that are silent are looked for.
 SCAN_SECONDS: Final = 10.0
 
+#: How long it takes until clients know, and what they have sent before is here.
+GOAWAY_SECONDS: Final = 0.3
+
 #: What gRPC is told about connections: docs/facts/proxy.md 3.3.
 _PING_MS: Final = 60_000
 
@@ -104,11 +107,14 @@ class Proxy:
     async def stop(self) -> None:
         """Take no more calls, finish those under way, and leave the brokers.
 
-        Streams end, and receives may wait no longer than is allowed.
+        Clients are told to go elsewhere before the server is: a call that comes when it
+        stops is C{CANCELLED}. Then streams end, and receives wait no longer.
         """
         self.serves = False
         self._health.drain()
         await self._front.stop_accepting()
+        self._front.dismiss()
+        await asyncio.sleep(GOAWAY_SECONDS)
         self.service.drain()
         self.calls.drain()
         await self._server.stop(self._settings.grpc_shutdown_time_seconds)
@@ -124,6 +130,7 @@ class Proxy:
             for client in self._clients.silent(now):
                 _log.info("Client %s is silent, and is forgotten", client.client_id)
                 await self.calls.renewals.clear(client.client_id)
+            await self._telemetry.leave()
 
     async def _renewing(self) -> None:
         runtime = self._instance.runtime

@@ -5,6 +5,9 @@ Bytes go from socket to socket. A way reads only when all that it has read is wr
 one chunk is the most that it holds, a peer that does not read stops the other one, and
 a connection at rest holds none. A transport of asyncio with TLS holds 256 KiB for each
 connection, and clients keep theirs open for days.
+
+A client is told to go elsewhere by a frame of the front's own, between two of the
+server's: L{frames}.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import socket
 import ssl
 from collections.abc import Callable
 from typing import Final, final
+
+from rocketbroker.proxy.frames import GOAWAY, Frames
 
 #: At most so many bytes are read at once: some records of TLS, and so little that a
 #: connection cannot keep the loop from others.
@@ -35,16 +40,20 @@ class Way:
         source: socket.socket,
         sink: socket.socket,
         ended: Callable[[bool], None],
+        frames: Frames | None = None,
     ) -> None:
         """
         @param ended: called once, when the source or the sink has ended; whether the
             sink has nothing more to say.
+        @param frames: knows where the frames of the source end.
         """
         self._loop = loop
         self._source = source
         self._sink = sink
         self._ended = ended
+        self._frames = frames
         self._left = b""
+        self._farewell = b""
         self.has_ended = False
 
     def start(self) -> None:
@@ -61,17 +70,36 @@ class Way:
         try:
             data = self._source.recv(CHUNK)
             if data:
-                sent = self._send(data)
-                if sent < len(data):
-                    self._left = data[sent:]
-                    self._loop.remove_reader(self._source)
-                    self._loop.add_writer(self._sink, self._writable)
+                self._hand_on(data)
                 return
         except WAIT:
             return
         except OSError:
             pass  # a connection that breaks has ended
         self._end()
+
+    def _hand_on(self, data: bytes) -> None:
+        if self._frames is not None:
+            self._frames.came(data)
+            if self._farewell and self._frames.is_between:
+                data, self._farewell = data + self._farewell, b""
+        sent = self._send(data)
+        if sent < len(data):
+            self._left = data[sent:]
+            self._loop.remove_reader(self._source)
+            self._loop.add_writer(self._sink, self._writable)
+
+    def dismiss(self) -> None:
+        """Tell the sink to go elsewhere, now or after the frame that is on its way."""
+        if self.has_ended or self._frames is None:
+            return
+        if not self._frames.is_between:
+            self._farewell = GOAWAY
+        elif self._left:
+            self._left += GOAWAY
+        else:
+            with contextlib.suppress(OSError):  # it is seen by who reads
+                self._hand_on(GOAWAY)
 
     def _writable(self) -> None:
         try:
@@ -133,7 +161,7 @@ class Splice:
         self._closed = closed
         self._ways = (
             Way(loop, client, server, self._ended),
-            Way(loop, server, client, self._ended),
+            Way(loop, server, client, self._ended, Frames()),
         )
         self._timer: asyncio.TimerHandle | None = None
 
@@ -141,6 +169,11 @@ class Splice:
         """Begin to hand on."""
         for way in self._ways:
             way.start()
+
+    def dismiss(self) -> None:
+        """Tell the client to go elsewhere."""
+        _, way = self._ways
+        way.dismiss()
 
     def _ended(self, is_over: bool) -> None:
         if is_over or all(way.has_ended for way in self._ways):

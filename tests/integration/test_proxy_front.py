@@ -14,6 +14,7 @@ import grpc
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from rocketbroker.app.certificates import own_context, write_own
+from rocketbroker.proxy.frames import GOAWAY
 from rocketbroker.proxy.front import (
     KEEPALIVE_IDLE_SECONDS,
     Front,
@@ -264,6 +265,42 @@ class FrontTests(SynchronousTestCase):
             await closing
             writer.close()
             idle.close()
+
+        self.play(scenario)
+
+    def test_clientsAreDismissedBetweenFrames(self) -> None:
+        """One at rest at once, one in a frame after it, one that was being opened when
+        the port closed after its first frame; what comes later arrives, too."""
+        frame = b"\0\0\3" + bytes(6) + b"abc"
+
+        async def scenario(scene: Scene) -> None:
+            scene.has_certificate.clear()
+            clients = []
+            for sent in (frame, frame + frame[:5]):
+                clients.append(await scene.connect())
+                clients[-1][1].write(sent)
+                await clients[-1][0].readexactly(len(sent))
+            coming = asyncio.create_task(scene.connect(trusting("h2")))
+            while not scene.asked:
+                await asyncio.sleep(0.01)
+            closing = asyncio.create_task(scene.front.stop_accepting())
+            scene.has_certificate.set()
+            clients.append(await coming)
+            await closing
+            scene.front.dismiss()
+            self.assertEqual(await clients[0][0].readexactly(len(GOAWAY)), GOAWAY)
+            for (reader, writer), rest, farewell in zip(
+                clients,
+                (frame, frame[5:], frame),
+                (b"", GOAWAY, GOAWAY),
+                strict=True,
+            ):
+                for at in range(len(rest)):
+                    writer.write(rest[at : at + 1])
+                    self.assertEqual(await reader.readexactly(1), rest[at : at + 1])
+                found = await reader.readexactly(len(farewell))
+                self.assertEqual(found, farewell)
+                writer.close()
 
         self.play(scenario)
 
