@@ -56,3 +56,9 @@ def raise_descriptor_limit(limits: ResourceLimits) -> None:
         hard=hard,
         connections=connections_of(now),
     )
+
+
+def proxied_connections(limits: ResourceLimits) -> int:
+    """How many connections of clients a proxy may have, of three descriptors each."""
+    soft, _ = limits.getrlimit(resource.RLIMIT_NOFILE)
+    return connections_of(soft) // 3

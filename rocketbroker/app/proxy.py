@@ -13,6 +13,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -24,6 +25,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.certificates import WATCH_SECONDS
+from rocketbroker.app.descriptors import proxied_connections
 from rocketbroker.app.grpc_extra import import_extra
 from rocketbroker.app.logs import LoggedService, LoggingLines
 from rocketbroker.app.metricsport import MetricsPort, proxy_site
@@ -35,7 +37,7 @@ from rocketbroker.app.systemd import handed_on
 from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
-from rocketbroker.proxy.front import Front, listening_socket
+from rocketbroker.proxy.front import Front, Limits, listening_socket
 from rocketbroker.proxy.settings import ProxySettings, settings_from, settings_with
 from rocketbroker.remoting.periodic import PeriodicCall
 
@@ -175,6 +177,7 @@ class ProxyService(LoggedService):
             listening,
             settings.tls_server_mode,
             self._certificate.context,
+            Limits(connections=proxied_connections(resource)),
         )
         self._proxy = Proxy(servers, settings, self._front)
         self._watch: PeriodicCall | None = None

@@ -79,6 +79,9 @@ class Limits:
     @ivar opening: connections without a first byte, or in a handshake; with one more
         the oldest is closed. As many as clients may come back at once in a restart;
         each holds some ten kilobytes.
+    @ivar connections: all; one more is closed. Each has three descriptors: the
+        client's connection, and both ends of that to the server behind. Without any,
+        brokers could not be reached.
     @ivar first_byte_seconds: a client speaks first, in TLS and in HTTP/2, at once.
     @ivar handshake_seconds: a handshake takes two round trips; before it, so long for
         the certificate, which is made for the first one.
@@ -87,6 +90,7 @@ class Limits:
     """
 
     opening: int = 512
+    connections: int = 1 << 30
     first_byte_seconds: float = 20.0
     handshake_seconds: float = 20.0
     closing_seconds: float = 30.0
@@ -247,6 +251,10 @@ class Front:
                 return
             sock.setblocking(False)
             peer = peer_text(address)
+            if len(self._splices) + len(self._opening) >= self._limits.connections:
+                sock.close()
+                self._refuse(peer, "there are too many connections")
+                continue
             if len(self._opening) >= self._limits.opening:
                 oldest, its_peer = next(iter(self._opening.items()))
                 del self._opening[oldest]

@@ -15,6 +15,7 @@ RocketMQ's Proxy means to do this, and never starts: C{docs/facts/proxy.md} 7.11
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, final
 
@@ -26,6 +27,11 @@ _log: Final = logging.getLogger("rocketbroker.proxy")
 
 #: How long a message stays invisible after its first, second, ... renewal.
 STEPS_MS: Final = tuple(minutes * 60_000 for minutes in (1, 3, 5, 10, 30, 60))
+
+#: So many messages of one client are kept invisible: sixteen times what official
+#: clients hold, unless they are told to. One more comes again when its invisible time
+#: ends. So a client that never acknowledges takes 20 MB of memory at the most.
+MAX_KEPT: Final = 16_384
 
 #: Gives a message a new invisible time: topic, group, handle, milliseconds; the new
 #: handle.
@@ -87,13 +93,18 @@ class Renewals:
         self._change = change
         self._is_here = is_here
         self._kept: dict[Place, _Kept] = {}
+        self._counts: Counter[str] = Counter()
         self.renewed = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def keep(self, place: Place, topic: str, handle: Handle) -> None:
-        """Keep a message invisible from now on."""
+        """Keep a message invisible from now on, unless its client has too many."""
+        if place not in self._kept:
+            if self._counts[place.client_id] >= MAX_KEPT:
+                return
+            self._counts[place.client_id] += 1
         self._kept[place] = _Kept(topic, handle)
 
     def current(self, place: Place, given: Handle) -> Handle:
@@ -106,7 +117,15 @@ class Renewals:
 
     def drop(self, place: Place) -> None:
         """Keep a message invisible no longer."""
-        self._kept.pop(place, None)
+        self._forget(place)
+
+    def _forget(self, place: Place) -> _Kept | None:
+        kept = self._kept.pop(place, None)
+        if kept is not None:
+            self._counts[place.client_id] -= 1
+            if not self._counts[place.client_id]:
+                del self._counts[place.client_id]
+        return kept
 
     def due(self, now_ms: int) -> list[Place]:
         """The messages that would soon be visible."""
@@ -124,13 +143,13 @@ class Renewals:
             return
         if not self._is_here(place.client_id):
             if kept.handle.visible_at <= now_ms:
-                del self._kept[place]
+                self._forget(place)
             return
         before = kept.handle
         step = STEPS_MS[min(kept.renewals, len(STEPS_MS) - 1)]
         is_last = now_ms - kept.first_pop_ms >= self._settings.renew_max_time_millis
         if is_last:
-            del self._kept[place]
+            self._forget(place)
             _log.warning(
                 "A message is given out again, after the longest time: %s", place
             )
@@ -140,7 +159,7 @@ class Renewals:
         except RocketbrokerError as problem:
             kept.problems += 1
             if kept.problems >= self._settings.max_renew_retry_times:
-                self._kept.pop(place, None)
+                self._forget(place)
                 _log.warning("A message is given out again: %s: %s", place, problem)
             return
         if kept.handle is before:
@@ -157,7 +176,7 @@ class Renewals:
             if place.client_id == client_id and group in (None, place.group)
         ]
         for place in gone:
-            kept = self._kept.pop(place, None)
+            kept = self._forget(place)
             if kept is None:
                 continue
             rest = self._settings.invisible_time_millis_when_clear

@@ -33,6 +33,9 @@ HEARTBEAT_SECONDS: Final = 20.0
 #: How often clients that are silent are looked for.
 SCAN_SECONDS: Final = 10.0
 
+#: So many renewals are under way at once.
+RENEWED_AT_ONCE: Final = 1024
+
 #: How long it takes until clients know, and what they have sent before is here.
 GOAWAY_SECONDS: Final = 0.3
 
@@ -75,7 +78,7 @@ class Proxy:
         self.service = Service(self.calls, self._telemetry, front.peer)
         self._server = grpc.aio.server(
             options=[
-                ("grpc.max_receive_message_length", _bytes(settings)),
+                ("grpc.max_receive_message_length", settings.inbound_bytes),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", _PING_MS),
@@ -139,8 +142,6 @@ class Proxy:
             await runtime.sleep(self._settings.renew_schedule_period_millis / 1000)
             now = runtime.wall_ms()
             due = renewals.due(now)
-            await asyncio.gather(*(renewals.renew(place, now) for place in due))
-
-
-def _bytes(settings: ProxySettings) -> int:
-    return settings.grpc_max_inbound_message_size
+            for at in range(0, len(due), RENEWED_AT_ONCE):
+                some = due[at : at + RENEWED_AT_ONCE]
+                await asyncio.gather(*(renewals.renew(place, now) for place in some))

@@ -18,6 +18,9 @@ from rocketbroker.errors import ConfigurationError
 #: The port of metrics; RocketMQ's has 5557, which is our broker's.
 METRICS_PORT: Final = 5559
 
+#: How large requests may be at the least, unless that is set.
+LEAST_INBOUND: Final = 8 << 20
+
 #: Whether a port speaks plain text, both, or TLS only. RocketMQ has a property of Java
 #: of this name; here it is a setting as others are.
 MODE: Final = "tls.server.mode"
@@ -42,7 +45,7 @@ class ProxySettings:
     rocket_mq_cluster_name: str = "DefaultCluster"
     namesrv_addr: str = ""
     grpc_server_port: int = 8081
-    grpc_max_inbound_message_size: int = 136314880
+    grpc_max_inbound_message_size: int = 0
     grpc_client_idle_time_mills: int = 120_000
     grpc_shutdown_time_seconds: int = 30
     tls_server_mode: str = attrs.field(default=PERMISSIVE, validator=_is_mode)
@@ -81,6 +84,14 @@ class ProxySettings:
     metrics_prom_exporter_port: int = METRICS_PORT
     metrics_prom_exporter_host: str = ""
     metrics_label: str = ""
+
+    @property
+    def inbound_bytes(self) -> int:
+        """How large a request may be. RocketMQ's default of 130 MiB lets a few of them
+        take all memory, and brokers take none that is much larger than a body."""
+        return self.grpc_max_inbound_message_size or max(
+            LEAST_INBOUND, 2 * self.max_message_size
+        )
 
     @property
     def has_own_metrics_port(self) -> bool:

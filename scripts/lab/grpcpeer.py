@@ -115,6 +115,14 @@ class GrpcPeer:
             if frame.HasField("message")
         ]
 
+    async def status(self, topic: str, group: str, poll_seconds: int) -> pb.Status:
+        """The status of a receive."""
+        found = pb.Status()
+        async for frame in self.frames(receive_request(topic, group, poll_seconds)):
+            if frame.HasField("status"):
+                found = frame.status
+        return found
+
     async def ack(
         self, topic: str, group: str, message: pb.Message
     ) -> pb.AckMessageResponse:

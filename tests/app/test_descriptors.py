@@ -7,7 +7,7 @@ import resource
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.app.descriptors import raise_descriptor_limit
+from rocketbroker.app.descriptors import proxied_connections, raise_descriptor_limit
 
 
 class Limits:
@@ -66,3 +66,7 @@ class DescriptorTests(SynchronousTestCase):
         """Nothing is changed where both are the same."""
         limits = Limits(4096, 4096, OSError("must not be called"))
         self.assertEqual(len(self.raised(limits)), 1)
+
+    def test_proxyHasThreeForEachClient(self) -> None:
+        """And a part that is not for clients."""
+        self.assertEqual(proxied_connections(Limits(20_000, 20_000)), 5000)

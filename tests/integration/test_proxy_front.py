@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
@@ -348,6 +349,28 @@ class FrontTests(SynchronousTestCase):
         if not Path(TCP).exists():
             raise SkipTest(f"needs {TCP}, as Linux has it")
         self.play(scenario)
+
+    def test_connectionsHaveALimit(self) -> None:
+        """One more is closed, until another one ends."""
+
+        async def scenario(scene: Scene) -> None:
+            reader, writer = await scene.connect()
+            writer.write(b"P")
+            self.assertEqual(await reader.readexactly(1), b"P")
+            await self.is_closed(scene, b"P")
+            refused = dict(scene.front.closed)
+            self.assertEqual(refused, {"there are too many connections": 1})
+            writer.close()
+            answer = b""
+            while not answer:  # the front may not have seen the end yet
+                reader, writer = await scene.connect()
+                writer.write(b"P")
+                with contextlib.suppress(ConnectionError):
+                    answer = await reader.read(1)
+                writer.close()
+            self.assertEqual(answer, b"P")
+
+        self.play(scenario, limits=Limits(connections=1))
 
     def test_clientThatBreaksOffEndsItsConnection(self) -> None:
         """The server behind learns of it, and nothing stays."""

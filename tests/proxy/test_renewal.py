@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.proxy.received import Handle
-from rocketbroker.proxy.renewal import Place, Renewals, place_of
+from rocketbroker.proxy.renewal import MAX_KEPT, Place, Renewals, place_of
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.testing.runtime import MemoryRuntime
 
@@ -89,6 +89,24 @@ class RenewalTests(SynchronousTestCase):
         self.here.clear()
         self.renew(112_000)
         self.assertEqual((len(self.asked), len(self.renewals)), (1, 0))
+
+    def test_clientThatAcknowledgesNothingHasItsLimit(self) -> None:
+        """Others have theirs, and what is settled makes room."""
+        places = [
+            self.place._replace(message_id=str(number)) for number in range(MAX_KEPT)
+        ]
+        for place in places:
+            self.renewals.keep(place, "T", handle(1000))
+        self.assertEqual(len(self.renewals), MAX_KEPT)
+        self.renewals.keep(self.place._replace(client_id="D"), "T", handle(1000))
+        self.assertEqual(len(self.renewals), MAX_KEPT + 1)
+        self.renewals.drop(self.place)
+        self.renewals.keep(places[-1], "T", handle(1000))
+        self.renewals.keep(places[-1], "T", handle(2000))
+        self.assertEqual(len(self.renewals), MAX_KEPT + 1)
+        self.runtime.finish(self.renewals.clear("C"))
+        self.renewals.keep(self.place, "T", handle(1000))
+        self.assertEqual(len(self.renewals), 2)
 
     def test_threeHoursAreTheEnd(self) -> None:
         """A client may hang for ever."""

@@ -51,6 +51,16 @@ class SettingsTests(SynchronousTestCase):
             "tls.server.mode is one of disabled, permissive, enforcing, not 'on'",
         )
 
+    def test_requestsMayBeTwiceAsLargeAsBodies(self) -> None:
+        """Unless that is set, and at least 8 MiB."""
+        for settings, size in (
+            (ProxySettings(), 8 << 20),
+            (ProxySettings(max_message_size=0), 8 << 20),
+            (ProxySettings(max_message_size=16 << 20), 32 << 20),
+            (ProxySettings(grpc_max_inbound_message_size=1000), 1000),
+        ):
+            self.assertEqual(settings.inbound_bytes, size)
+
     def test_commandLineWins(self) -> None:
         """Each kind of value; what is none is refused."""
         texts = {
