@@ -21,12 +21,12 @@ seconds.
 
 from __future__ import annotations
 
-import contextlib
 import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple, TypeAlias
@@ -92,6 +92,9 @@ PATIENCE: Final = 60.0
 END_PATIENCE: Final = 180.0
 
 Member: TypeAlias = PythonMember | JavaMember
+
+#: Where a member notes, by its role.
+Note: TypeAlias = Callable[[str], Path]
 
 
 class Kill(NamedTuple):
@@ -213,30 +216,30 @@ def last_ms(note: Path) -> int:
     return int(lines[-2].split()[-1]) if len(lines) > 1 and lines[-2] else 0
 
 
-def python_members(scene: Scene, address: str, stack: contextlib.ExitStack) -> Member:
-    """The official client for Python; the member that sends."""
-    sender = None
+def python_members(note: Note, address: str, stack: ExitStack) -> dict[str, Member]:
+    """The official client for Python, by role."""
+    members: dict[str, Member] = {}
     for role in reversed(ROLES):
-        sender = PythonMember(address, TOPIC, role, scene.note(role))
-        stack.callback(sender.stop)
-    assert sender is not None
-    return sender
+        members[role] = PythonMember(address, TOPIC, role, note(role))
+        stack.callback(members[role].stop)
+    return members
 
 
-def java_members(scene: Scene, address: str, stack: contextlib.ExitStack) -> Member:
+def java_members(note: Note, address: str, stack: ExitStack) -> dict[str, Member]:
     """The same for Java: two programs, as one does one command after the other."""
-    members: dict[str, JavaMember] = {}
+    members: dict[str, Member] = {}
     for roles in ((PUSH, SEND), (SIMPLE,)):
-        folder = scene.note("java-" + roles[-1])
+        folder = note("java-" + roles[-1])
         folder.mkdir()
         java = java_client(address, folder)
         stack.callback(java.stop)
         for role in roles:
-            members[role] = JavaMember(java, TOPIC, role, scene.note(role))
+            members[role] = JavaMember(java, TOPIC, role, note(role))
             stack.callback(members[role].stop)
-    return members[SEND]
+    return members
 
 
+#: What starts a member of each role, by the language of the client.
 MEMBERS: Final = {"python": python_members, "java": java_members}
 
 
@@ -244,7 +247,7 @@ def judged(name: str, words: Words) -> Iterator[Figure | str]:
     """Kill servers under one kind of client."""
     directory = words.kept(name)
     words.begin()
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         cluster = Cluster(directory, workers=words.workers, **BROKER_SETTINGS)
         stack.callback(cluster.stop)
         cluster.start()
@@ -254,14 +257,14 @@ def judged(name: str, words: Words) -> Iterator[Figure | str]:
         stack.callback(proxy.stop, signal.SIGKILL)
         proxy.start()
         scene = Scene(cluster, proxy, words)
-        sender = MEMBERS[name](scene, proxy.address, stack)
+        members = MEMBERS[name](scene.note, proxy.address, stack)
         scene.begin()
         for number in words.numbers():
             for kind in KINDS:
                 scene.kill(kind)
             if number % LONG == LONG - 1:
                 time.sleep(LONG_SECONDS)
-        sender.stop()
+        members[SEND].stop()
         scene.end()
         yield from scene.figures()
 

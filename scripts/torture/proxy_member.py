@@ -48,7 +48,8 @@ class PythonMember:
     """A process with the official client for Python."""
 
     def __init__(self, endpoint: str, topic: str, role: str, note: Path) -> None:
-        with open(note.with_suffix(".log"), "wb") as log:
+        self._log = note.with_suffix(".log")
+        with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-W", "ignore", "-m"),
@@ -58,6 +59,11 @@ class PythonMember:
                 env={**environment(), "HOME": str(note.parent)},
             )
 
+    @property
+    def problems(self) -> list[str]:
+        """What has failed."""
+        return self._log.read_text().splitlines()
+
     def stop(self) -> None:
         """Kill it."""
         self._process.kill()
@@ -65,12 +71,16 @@ class PythonMember:
 
 
 class JavaMember:
-    """A thread that lets the official client for Java do the same."""
+    """A thread that lets the official client for Java do the same.
+
+    @ivar problems: what it has raised.
+    """
 
     def __init__(self, java: Program, topic: str, role: str, note: Path) -> None:
         self._java = java
         self._topic = topic
         self._is_over = threading.Event()
+        self.problems: list[JavaError] = []
         self._thread: threading.Thread | None = None
         words: dict[str, Any] = {"name": role, "topic": topic}
         if role != SEND:
@@ -90,7 +100,8 @@ class JavaMember:
                     return
                 try:
                     work(lines, number)
-                except JavaError:
+                except JavaError as problem:
+                    self.problems.append(problem)
                     time.sleep(REST)
 
     def _send(self, lines: TextIO, number: int) -> None:

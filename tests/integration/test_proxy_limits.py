@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import tempfile
 import time
@@ -25,8 +26,10 @@ from tests.integration.typed_topics import prepare
 TOPIC: Final = "T"
 GROUP: Final = "G_T"
 
-#: Idle clients, and how much memory each may take; it was 53 KB.
-STREAMS: Final = 4000 if HEAVY else 200
+#: Idle clients, as the limit of open files allows, and how much memory each may take;
+#: it was 53 KB.
+FILES: Final = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+STREAMS: Final = min(4000 if HEAVY else 200, FILES // 5)
 STREAM_BYTES: Final = 100_000
 
 #: So many are opened at once.
