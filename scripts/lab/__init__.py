@@ -12,4 +12,8 @@ The modules:
   - L{javaclient<scripts.lab.javaclient>}, L{javabroker<scripts.lab.javabroker>}: the
     official client and RocketMQ's servers; L{kit<scripts.lab.kit>}: those of a kit that
     is not ours, and its load generator.
+  - L{proxyserver<scripts.lab.proxyserver>}: our proxy as a process.
+    L{grpcpeer<scripts.lab.grpcpeer>}: a client of gRPC that sends what it is told to;
+    L{grpcjava<scripts.lab.grpcjava>},
+    L{official_python<scripts.lab.official_python>}: official ones.
 """
