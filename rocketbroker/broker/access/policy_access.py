@@ -122,6 +122,12 @@ class PolicyAccess:
             self._migrate(documents), *self._first
         )
         self._take(documents)
+        settings = self._settings
+        if settings.authorization and not settings.authentication:
+            self._log.warn(
+                "authorizationEnabled without authenticationEnabled: anybody who names "
+                "a user may do what that user may."
+            )
         if not self.documents.users:
             self._log.warn(
                 "Users are asked for, and there are none: everybody is refused. "

@@ -166,6 +166,18 @@ class PolicyAccessTests(SynchronousTestCase):
         with self.assertRaisesRegex(ConfigurationError, PATH):
             self.made()[0].load()
 
+    def test_nobodyProves(self) -> None:
+        """The log says so where policies count and signatures do not."""
+        settings = PolicySettings(
+            release=Release.V5_3, cluster="c", authentication=False
+        )
+        table = JsonTable(MemoryDisk(), PATH, at_once, Clock())
+        access = PolicyAccess(
+            table, settings, (ROOT, None), lambda documents: documents
+        )
+        (line,) = logged(access.load)
+        self.assertIn("anybody who names a user", line)
+
     def test_nobody(self) -> None:
         """The log says that everybody is refused."""
         access, _ = self.made(None)
