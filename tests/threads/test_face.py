@@ -11,7 +11,12 @@ from contextvars import ContextVar
 from twisted.trial.unittest import SynchronousTestCase
 
 import rocketbroker.threads
-from rocketbroker.errors import ClientClosed, ConfigurationError, ConnectionLost
+from rocketbroker.errors import (
+    ClientClosed,
+    ConfigurationError,
+    ConnectionLost,
+    RequestTimeout,
+)
 from rocketbroker.threads import Message, connect
 from rocketbroker.threads.loop_thread import LoopThread
 from tests.faces import ERRORS, NO_CONNECTIONS, NO_CONSUMERS, OTHERS, loaded, missing
@@ -63,7 +68,8 @@ class FaceTests(SynchronousTestCase):
     def test_closedSessionSaysSo(self) -> None:
         """Closing twice is closing once; a session that was never used closes, too."""
         mq = connect("127.0.0.1:1", patience=0.01)
-        with self.assertRaises(ConnectionLost):
+        # A busy machine may not have found out in time that nobody listens.
+        with self.assertRaises((ConnectionLost, RequestTimeout)):
             mq.send("T", "x")
         for _ in range(2):
             mq.close()
