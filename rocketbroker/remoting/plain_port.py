@@ -43,6 +43,7 @@ from rocketbroker.remoting.listener import (
     listening_socket,
 )
 from rocketbroker.remoting.protocol import place
+from rocketbroker.remoting.tls_transport import Contexts, TlsDoors, TlsTransport
 
 #: Of so many descriptors one connection of such a port has one.
 FEW_SHARE: Final = 32
@@ -143,6 +144,16 @@ class PlainConnection(ProtocolWrapper):
     def disengage(self) -> None:
         """It is of no use until it says something again."""
         self.factory.disengage(self)
+
+
+def connection_below(transport: object) -> PlainConnection | None:
+    """The connection that a protocol's transport is, or that TLS lies upon.
+
+    @return: C{None}: it is on none of such a port.
+    """
+    if isinstance(transport, TlsTransport):
+        transport = transport.transport
+    return transport if isinstance(transport, PlainConnection) else None
 
 
 @final
@@ -280,14 +291,18 @@ class PlainPort:
         factory: Any,
         name: str,
         patience_seconds: float,
+        tls: Contexts | None = None,
     ) -> None:
         """
         @param reactor: listens, and tells the time.
         @param factory: makes the protocols.
         @param name: of the port, for the log.
         @param patience_seconds: how long a connection may be of no use.
+        @param tls: what clients speak TLS with; C{None}: they do not.
         """
         self._reactor = reactor
+        if tls is not None:
+            factory = TlsDoors(factory, tls, reactor, patience_seconds)
         self._most = few_of(descriptor_limit())
         self.counts = Counts()
         self.connections = FewConnections(

@@ -40,3 +40,36 @@ class RefusalLog:
         more = f" ({self._left_out} more before it)" if self._left_out else ""
         self._left_out = 0
         self._log.warn("{sentence}{more}", sentence=sentence, more=more)
+
+
+#: Of so many addresses it is known that they have had their line; of more, the first
+#: is forgotten, and may have another.
+MAX_ADDRESSES: Final = 1024
+
+#: How long an address has no other line.
+ADDRESS_SECONDS: Final = 3600.0
+
+
+@final
+class AddressRefusals:
+    """Logs the refusals of each address once in an hour, for what a scraper or a broker
+    does again and again until somebody changes its settings."""
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        """
+        @param seconds: tells monotonic time.
+        """
+        self._seconds = seconds
+        self._lines = RefusalLog(seconds)
+        self._told: dict[str, float] = {}
+
+    def say(self, host: str, sentence: str) -> None:
+        """Log a sentence about a host, if it is the first in this hour."""
+        now = self._seconds()
+        if now - self._told.get(host, -ADDRESS_SECONDS) < ADDRESS_SECONDS:
+            return
+        self._told.pop(host, None)
+        if len(self._told) >= MAX_ADDRESSES:
+            del self._told[next(iter(self._told))]
+        self._told[host] = now
+        self._lines.say(sentence)

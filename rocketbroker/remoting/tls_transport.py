@@ -8,7 +8,7 @@ its connection when the handshake is over.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast, final
 from typing import Protocol as Typed
 
@@ -17,11 +17,13 @@ from twisted.internet.interfaces import (
     IAddress,
     IDelayedCall,
     IProtocol,
+    IPushProducer,
     IReactorTime,
 )
-from twisted.internet.protocol import Protocol
+from twisted.internet.protocol import Protocol, ServerFactory
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+from zope.interface import classImplements
 
 from rocketbroker.wire.other_protocols import HANDSHAKE
 from rocketbroker.wire.tls_layer import TlsError, TlsLayer
@@ -33,7 +35,9 @@ HANDSHAKE_SECONDS: Final = 10.0
 class Contexts(Typed):
     """What handshakes begin with, and whether there must be one."""
 
-    is_enforcing: bool
+    @property
+    def is_enforcing(self) -> bool:
+        """Whether all must speak TLS."""
 
     def get(self) -> Deferred[ssl.SSLContext]:
         """See L{rocketbroker.remoting.tls_port.TlsContexts.get}."""
@@ -127,7 +131,10 @@ class TlsDoor(Protocol):
 
 @final
 class TlsTransport(Protocol):
-    """One connection."""
+    """One connection.
+
+    @ivar disconnecting: whether it is closed as soon as all is sent.
+    """
 
     def __init__(
         self,
@@ -147,7 +154,7 @@ class TlsTransport(Protocol):
         self._inner = inner
         self._layer = layer
         self._refused = refused
-        self._is_made = self._has_ended = False
+        self._is_made = self._has_ended = self.disconnecting = False
         self._timer: IDelayedCall | None = clock.callLater(
             seconds, self._fail, f"TLS: no handshake within {seconds:g} s"
         )
@@ -228,8 +235,17 @@ class TlsTransport(Protocol):
             return
         self._push()
 
+    def writeSequence(self, pieces: Iterable[bytes]) -> None:
+        """Encrypt them and send."""
+        self.write(b"".join(pieces))
+
+    def peer_certificate(self) -> bytes | None:
+        """See L{TlsLayer.peer_certificate}."""
+        return self._layer.peer_certificate()
+
     def loseConnection(self) -> None:
         """Close it, when all is sent."""
+        self.disconnecting = True
         self._transport.write(self._layer.close())
         self._transport.loseConnection()
 
@@ -253,6 +269,10 @@ class TlsTransport(Protocol):
         """See the transport."""
         self._transport.unregisterProducer()
 
+    def stopProducing(self) -> None:
+        """See the transport."""
+        self._transport.stopProducing()
+
     def pauseProducing(self) -> None:
         """See the transport."""
         self._transport.pauseProducing()
@@ -265,3 +285,46 @@ class TlsTransport(Protocol):
         """See the transport."""
         if hasattr(self._transport, "setTcpNoDelay"):
             self._transport.setTcpNoDelay(enabled)
+
+
+# HTTP's channel asks its transport to pause only if that says that it can.
+classImplements(TlsTransport, IPushProducer)
+
+
+@final
+class TlsDoors(ServerFactory[Any]):
+    """Puts a door before each protocol of a factory."""
+
+    noisy = False
+
+    def __init__(
+        self, factory: Any, port: Contexts, clock: IReactorTime, seconds: float
+    ) -> None:
+        """
+        @param factory: makes the protocols.
+        @param seconds: see L{TlsDoor}.
+        """
+        self._factory = factory
+        self._port = port
+        self._clock = clock
+        self._seconds = seconds
+
+    def logPrefix(self) -> str:
+        """The name of the port in Twisted's log lines."""
+        prefix = getattr(self._factory, "logPrefix", None)
+        return type(self._factory).__name__ if prefix is None else str(prefix())
+
+    def startFactory(self) -> None:
+        """The port listens."""
+        self._factory.doStart()
+
+    def stopFactory(self) -> None:
+        """The port is closed."""
+        self._factory.doStop()
+
+    def buildProtocol(self, addr: IAddress | None) -> TlsDoor | None:
+        """A connection was accepted; C{None}: it is not wanted."""
+        inner = self._factory.buildProtocol(addr)
+        if inner is None:
+            return None
+        return TlsDoor(inner, self._port, self._clock, self._seconds)
