@@ -18,7 +18,7 @@ from twisted.logger import Logger
 
 from rocketbroker.app.address_lookup import AddressLookup
 from rocketbroker.app.logs import LoggedService
-from rocketbroker.app.metricsport import MetricsPort, broker_site
+from rocketbroker.app.metricsport import MetricsAccess, MetricsPort, broker_site
 from rocketbroker.app.options import (
     ServerOptions,
     kept_changes,
@@ -387,6 +387,7 @@ class BrokerService(LoggedService):
             self.approvals.port_counts = self.main.group.counts
         watch_timers(reactor, self.main.turns)
         ports = {"main": self.main.group, "vip": self.vip.group}
+        access = MetricsAccess(reactor, settings.metrics, self._tls)
         self.metrics = MetricsPort(
             reactor,
             options,
@@ -398,8 +399,10 @@ class BrokerService(LoggedService):
                 context.in_thread,
                 self.workers,
                 self._standing,
+                access,
             ),
             flags.is_any_metrics_port,
+            access.tls,
         )
         self.broker.open()
         if self.approvals is not None:

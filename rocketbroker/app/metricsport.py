@@ -17,12 +17,18 @@ from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
 
 from rocketbroker.app.startflags import METRICS_PORT, reached
+from rocketbroker.app.tls import ServerTls
+from rocketbroker.config.metrics import MetricsAccessOptions
+from rocketbroker.config.tls import DISABLED, ENFORCING
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.files.secret_file import SecretFile
 from rocketbroker.remoting.plain_port import PlainPort
+from rocketbroker.remoting.tls_transport import Contexts
 
 if TYPE_CHECKING:
     from rocketbroker.broker.background_work import InThread
     from rocketbroker.broker.broker import Broker
+    from rocketbroker.metrics.page_guard import PageGuard
     from rocketbroker.nameserver.nameserver import NameServer
     from rocketbroker.proxy.server import Proxy
     from rocketbroker.proxy.settings import ProxySettings
@@ -57,6 +63,44 @@ class MetricsOptions(Protocol):
     @property
     def metrics_prom_exporter_host(self) -> str:
         """The address; empty: all."""
+
+
+@final
+class MetricsAccess:
+    """How the pages are asked for, and who sees them.
+
+    @ivar tls: what clients speak TLS with; C{None}: they do not.
+    """
+
+    def __init__(
+        self, reactor: Any, options: MetricsAccessOptions, server: ServerTls
+    ) -> None:
+        """
+        I{Blocking.}
+
+        @param server: has the certificate, and looks at files.
+        @raise ConfigurationError: the file of the token is not in order; one sentence.
+        """
+        self.tls: Contexts | None = None
+        if options.metrics_tls != DISABLED:
+            self.tls = server.at_port(options.metrics_tls == ENFORCING)
+        self._reactor = reactor
+        self._takes_certificates = options.metrics_client_certificate
+        self._token: SecretFile | None = None
+        path = options.metrics_bearer_token_file
+        if path is not None:
+            self._token = SecretFile(path, "metricsBearerTokenFile")
+            server.look_at(self._token)
+
+    def guard(self) -> PageGuard | None:
+        """Says who sees pages; C{None}: everybody does."""
+        if self._token is None and not self._takes_certificates:
+            return None
+        from rocketbroker.metrics.page_guard import PageGuard
+        from rocketbroker.remoting.refusal_log import AddressRefusals
+
+        refusals = AddressRefusals(self._reactor.seconds)
+        return PageGuard(self._token, self._takes_certificates, refusals)
 
 
 @final
@@ -103,12 +147,14 @@ class MetricsPort:
         is_required: bool,
         make_site: Callable[[], Any],
         is_any: bool = False,
+        tls: Contexts | None = None,
     ) -> None:
         """
         @param reactor: listens, and tells the time.
         @param is_required: whether the port was asked for, so that the server does not
             start without it.
         @param is_any: whether port 0 of the settings means any that is free.
+        @param tls: what clients speak TLS with; C{None}: they do not.
         """
         self.address: str | None = None
         self._is_any = is_any
@@ -116,6 +162,7 @@ class MetricsPort:
         self._options = options
         self._is_required = is_required
         self._make_site = make_site
+        self._tls = tls
         self._listening: PlainPort | None = None
 
     def listen(self) -> int:
@@ -131,7 +178,11 @@ class MetricsPort:
         host = options.metrics_prom_exporter_host
         try:
             listening = PlainPort(
-                self._reactor, SiteLater(self._make_site), "metrics", IDLE_SECONDS
+                self._reactor,
+                SiteLater(self._make_site),
+                "metrics",
+                IDLE_SECONDS,
+                self._tls,
             )
             port = listening.listen(host, port)
         except ConfigurationError as error:
@@ -166,6 +217,7 @@ def broker_site(
     in_thread: InThread,
     workers: Workers | None,
     standing: Callable[[], list[str]],
+    access: MetricsAccess,
 ) -> Callable[[], Any]:
     """Return the function that makes the site of a broker.
 
@@ -185,13 +237,17 @@ def broker_site(
             lambda: [*standing(), *broker.problems()],
             broker.not_ready,
             {b"problems": ProblemsResource(broker.diagnostics.diagnosis.to_json)},
+            access.guard(),
         )
 
     return make
 
 
 def namesrv_site(
-    server: NameServer, ports: dict[str, ConnectionGroup], in_thread: InThread
+    server: NameServer,
+    ports: dict[str, ConnectionGroup],
+    in_thread: InThread,
+    access: MetricsAccess,
 ) -> Callable[[], Any]:
     """Return the function that makes the site of a name server."""
 
@@ -206,13 +262,14 @@ def namesrv_site(
             lambda: None,
             tuple,
             lambda: None if server.lookups.is_ready else NOT_READY,
+            guard=access.guard(),
         )
 
     return make
 
 
 def proxy_site(
-    proxy: Proxy, settings: ProxySettings, in_thread: InThread
+    proxy: Proxy, settings: ProxySettings, in_thread: InThread, access: MetricsAccess
 ) -> Callable[[], Any]:
     """Return the function that makes the site of a proxy."""
 
@@ -231,6 +288,7 @@ def proxy_site(
             lambda: None,
             tuple,
             lambda: None if proxy.serves else NOT_SERVING,
+            guard=access.guard(),
         )
 
     return make

@@ -18,7 +18,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from rocketbroker.app.logs import LoggedService
-from rocketbroker.app.metricsport import MetricsPort, namesrv_site
+from rocketbroker.app.metricsport import MetricsAccess, MetricsPort, namesrv_site
 from rocketbroker.app.options import (
     ServerOptions,
     kept_changes,
@@ -141,12 +141,15 @@ class NameServerService(LoggedService):
         running = self.nameserver.settings
         running.watch(lambda _: self.server.configure(running.current.server))
         watch_timers(reactor, self.server.turns)
+        access = MetricsAccess(reactor, settings.metrics, self._tls)
+        ports = {"main": self.server.group}
         self.metrics = MetricsPort(
             reactor,
             settings.options,
             METRICS_PORT in settings.properties,
-            namesrv_site(self.nameserver, {"main": self.server.group}, self._in_thread),
+            namesrv_site(self.nameserver, ports, self._in_thread, access),
             flags.is_any_metrics_port,
+            access.tls,
         )
         self.port = self.server.listen()
         try:

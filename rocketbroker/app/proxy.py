@@ -28,12 +28,13 @@ from rocketbroker.app.certificates import WATCH_SECONDS
 from rocketbroker.app.descriptors import proxied_connections
 from rocketbroker.app.grpc_extra import import_extra
 from rocketbroker.app.logs import LoggedService, LoggingLines
-from rocketbroker.app.metricsport import MetricsPort, proxy_site
+from rocketbroker.app.metricsport import MetricsAccess, MetricsPort, proxy_site
 from rocketbroker.app.options import ServerOptions, or_refuse, say_ready
 from rocketbroker.app.process import ServerProcess
 from rocketbroker.app.proxy_certificate import ProxyCertificate
 from rocketbroker.app.startflags import METRICS_PORT, NO_FLAGS, StartFlags
 from rocketbroker.app.systemd import handed_on
+from rocketbroker.app.tls import ServerTls
 from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
@@ -182,12 +183,17 @@ class ProxyService(LoggedService):
         self._proxy = Proxy(servers, settings, self._front)
         self._watch: PeriodicCall | None = None
         self._lines = LoggingLines()
+        self._tls = ServerTls(
+            reactor, settings.metrics_tls_options, False, self._in_thread
+        )
+        access = MetricsAccess(reactor, settings.metrics_access, self._tls)
         self._metrics = MetricsPort(
             reactor,
             settings,
             METRICS_PORT in flags.over({}) or settings.has_own_metrics_port,
-            proxy_site(self._proxy, settings, self._in_thread),
+            proxy_site(self._proxy, settings, self._in_thread, access),
             flags.is_any_metrics_port,
+            access.tls,
         )
         self._metrics.listen()
 
@@ -225,6 +231,7 @@ class ProxyService(LoggedService):
             look = self._certificate.files.look
             self._watch = PeriodicCall(self._reactor, "look at the certificate", look)
             self._watch.start(WATCH_SECONDS)
+        self._tls.start()
         self._reactor.callWhenRunning(self._start)
 
     def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
@@ -251,6 +258,7 @@ class ProxyService(LoggedService):
         super().stopService()  # type: ignore[no-untyped-call]
         if self._watch is not None:
             self._watch.stop()
+        self._tls.stop()
         return Deferred.fromCoroutine(self._stopped())
 
     async def _stopped(self) -> None:

@@ -12,8 +12,10 @@ import ssl
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar, final
 
+import attrs
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from rocketbroker.app.certificates import (
@@ -34,6 +36,7 @@ from rocketbroker.config.tls import (
     Identity,
     TlsOptions,
 )
+from rocketbroker.errors import ConfigurationError
 from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.remoting.tls_port import TlsContexts, TlsPort
 
@@ -143,6 +146,28 @@ class FileContexts:
         return succeed(self._files.context)
 
 
+class LookedAt(Protocol):
+    """A file that may be written while the server runs."""
+
+    def look(self) -> None:
+        """I{Blocking.} Take what is new.
+
+        @raise ConfigurationError: it is not in order; one sentence.
+        """
+
+
+@attrs.frozen
+class PortContexts:
+    """TLS of a port that Twisted serves, by the certificate of the server."""
+
+    contexts: TlsContexts
+    is_enforcing: bool
+
+    def get(self) -> Deferred[ssl.SSLContext]:
+        """See L{TlsContexts.get}."""
+        return self.contexts.get()
+
+
 def files_of(
     own: Identity, make: Callable[[TlsOptions], ssl.SSLContext], options: TlsOptions
 ) -> CertificateFiles:
@@ -162,6 +187,8 @@ class ServerTls:
     @ivar port: for its ports; C{None}: nobody speaks TLS there.
     """
 
+    _log = Logger()
+
     def __init__(
         self,
         clock: IReactorTime,
@@ -176,16 +203,16 @@ class ServerTls:
             sentence.
         """
         self.port: TlsPort | None = None
-        self._files: list[CertificateFiles] = []
+        self._files: list[LookedAt] = []
         self._client: CertificateFiles | None = None
+        self._options = options
         self._in_thread = in_thread
         if options.server_mode != DISABLED:
             is_enforcing = options.server_mode == ENFORCING
             contexts = self._contexts(options, is_enforcing)
             self.port = TlsPort(clock, contexts, is_enforcing)
         if is_client or options.is_client:
-            self._client = files_of(options.client, client_context, options)
-            self._files.append(self._client)
+            self._client = self._client_files()
         self._watch = PeriodicCall(clock, "look at certificates", self._look)
 
     def _contexts(self, options: TlsOptions, is_needed: bool) -> TlsContexts:
@@ -197,6 +224,24 @@ class ServerTls:
         self._files.append(files)
         return FileContexts(files)
 
+    def _client_files(self) -> CertificateFiles:
+        files = files_of(self._options.client, client_context, self._options)
+        self._files.append(files)
+        return files
+
+    def at_port(self, is_enforcing: bool) -> PortContexts | None:
+        """For a port that Twisted serves; C{None}: nobody speaks TLS there.
+
+        @param is_enforcing: whether all must speak it there.
+        """
+        if self.port is None:
+            return None
+        return PortContexts(self.port.contexts, is_enforcing)
+
+    def look_at(self, file: LookedAt) -> None:
+        """Look at another file, too, as often as at certificates."""
+        self._files.append(file)
+
     def client_context(self) -> ssl.SSLContext | None:
         """What connections to other servers speak TLS with; C{None}: they do not."""
         return None if self._client is None else self._client.context
@@ -204,7 +249,13 @@ class ServerTls:
     def _look(self) -> Deferred[None]:
         def look() -> None:
             for each in self._files:
-                each.look()
+                try:
+                    each.look()
+                except ConfigurationError as error:
+                    self._log.error(
+                        "What was read before stays in force: {problem}",
+                        problem=str(error),
+                    )
 
         return self._in_thread(look)
 

@@ -18,6 +18,7 @@ from rocketbroker.config.addresses import addresses, advertised_address
 from rocketbroker.config.auth import AuthOptions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.keyed import PORT, KeyedOptions, unknown
+from rocketbroker.config.metrics import MetricsAccessOptions
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.running import check_change
 from rocketbroker.config.store import StoreOptions
@@ -44,6 +45,7 @@ CLASSES: Final = (
     StoreOptions,
     TlsOptions,
     AuthOptions,
+    MetricsAccessOptions,
 )
 
 #: Keys that no request changes, whatever configBlackList says.
@@ -66,6 +68,7 @@ class BrokerSettings:
     @ivar store: where it keeps messages; C{ha_listen_port} is settled.
     @ivar tls: what is encrypted.
     @ivar auth: who may do what, by ACL 2.0.
+    @ivar metrics: who is answered at the port of metrics.
     @ivar name_servers: their addresses, none if it works alone.
     @ivar address_server: the page that names them where no setting does.
     @ivar unknown: keys that nothing here knows; request 26 shows them.
@@ -79,6 +82,7 @@ class BrokerSettings:
     store: StoreOptions
     tls: TlsOptions
     auth: AuthOptions
+    metrics: MetricsAccessOptions
     name_servers: tuple[str, ...]
     unknown: Mapping[str, str]
     address_server: str = ""
@@ -99,6 +103,7 @@ class BrokerSettings:
             self.store,
             self.tls,
             self.auth,
+            self.metrics,
         )
 
     @property
@@ -175,6 +180,8 @@ class BrokerSettings:
         )
         store = StoreOptions.from_properties(properties, source, ha_listen_port=0)
         tls = TlsOptions.read(properties, source)
+        metrics = MetricsAccessOptions.from_properties(properties, source)
+        metrics.check(tls, source)
         check_supported(properties, source, (*SERVER, *BROKER))
         auth = AuthOptions.from_properties(properties, source)
         if auth.is_on and broker.acl_enable:
@@ -213,6 +220,7 @@ class BrokerSettings:
             store=store,
             tls=tls,
             auth=auth,
+            metrics=metrics,
             name_servers=addresses(broker.namesrv_addr, source, "namesrvAddr"),
             address_server=address_server(properties),
             unknown={

@@ -22,6 +22,7 @@ from rocketbroker.config.keyed import (
     running,
     unknown,
 )
+from rocketbroker.config.metrics import MetricsAccessOptions
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.running import check_change
@@ -125,6 +126,7 @@ CLASSES: Final = (
     RemotingServerOptions,
     RemotingClientOptions,
     TlsOptions,
+    MetricsAccessOptions,
 )
 
 
@@ -136,6 +138,7 @@ class NamesrvSettings:
     @ivar server: its port.
     @ivar client: its connections to brokers.
     @ivar tls: what is encrypted.
+    @ivar metrics: who is answered at the port of metrics.
     @ivar unknown: keys that nothing here knows.
     @ivar properties: the keys and values of the file; request 319 shows them.
     """
@@ -144,12 +147,13 @@ class NamesrvSettings:
     server: RemotingServerOptions
     client: RemotingClientOptions
     tls: TlsOptions
+    metrics: MetricsAccessOptions
     unknown: Mapping[str, str]
     properties: Mapping[str, str]
 
     def parts(self) -> tuple[KeyedOptions, ...]:
         """The options classes' objects."""
-        return (self.options, self.server, self.client, self.tls)
+        return (self.options, self.server, self.client, self.tls, self.metrics)
 
     def as_properties(self) -> dict[str, str]:
         """All keys and values: those of the file, and those in force."""
@@ -201,6 +205,9 @@ class NamesrvSettings:
         source = path or "settings"
         options = NamesrvOptions.from_properties(properties, source)
         check_supported(properties, source, (*SERVER, *NAME_SERVER))
+        tls = TlsOptions.read(properties, source)
+        metrics = MetricsAccessOptions.from_properties(properties, source)
+        metrics.check(tls, source)
         if path is not None:
             options = attrs.evolve(options, config_store_path=path)
         return cls(
@@ -209,7 +216,8 @@ class NamesrvSettings:
                 properties, source, listen_port=NAMESRV_PORT
             ),
             client=RemotingClientOptions.from_properties(properties, source),
-            tls=TlsOptions.read(properties, source),
+            tls=tls,
+            metrics=metrics,
             unknown=unknown(properties, CLASSES),
             properties=dict(properties),
         )

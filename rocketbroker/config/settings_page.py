@@ -15,6 +15,7 @@ from rocketbroker.config.auth import AuthOptions
 from rocketbroker.config.broker import BrokerOptions
 from rocketbroker.config.effects import keys_without_effect
 from rocketbroker.config.keyed import KeyedOptions, text_of
+from rocketbroker.config.metrics import MetricsAccessOptions
 from rocketbroker.config.namesrv import NamesrvOptions
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.store import StoreOptions
@@ -120,6 +121,7 @@ SECTIONS: Final = (
     Section("Connections to other servers", RemotingClientOptions),
     Section("TLS of both", TlsOptions),
     Section("Access control of brokers (ACL 2.0)", AuthOptions),
+    Section("Metrics of both", MetricsAccessOptions),
 )
 
 

@@ -33,8 +33,9 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 from zope.interface import implementer
 
 from rocketbroker.broker.background_work import InThread
+from rocketbroker.metrics.page_guard import GuardedResource, PageGuard
 from rocketbroker.metrics.samples import Samples
-from rocketbroker.remoting.plain_port import PlainConnection
+from rocketbroker.remoting.plain_port import connection_below
 
 #: Reads the parts' counters: the samples of these names as they are now; no name: all.
 Collect = Callable[[frozenset[str]], Deferred[Samples]]
@@ -271,8 +272,8 @@ class _PageRequest(Request):
 
     def process(self) -> None:
         """All of it has come."""
-        connection = self.transport
-        if isinstance(connection, PlainConnection):
+        connection = connection_below(self.transport)
+        if connection is not None:
             connection.engage()
             self.notifyFinish().addBoth(lambda _: connection.disengage())
         super().process()
@@ -297,22 +298,25 @@ def metrics_site(
     health: Health,
     troubles: Troubles,
     ready: Health,
-    pages: Mapping[bytes, IResource] | None = None,
+    pages: Mapping[bytes, Resource] | None = None,
+    guard: PageGuard | None = None,
 ) -> Site:
     """The site to listen with on the metrics port.
 
     @param in_thread: runs what takes long, or waits for the disk.
     @param ready: why clients cannot use the server, though it may be well itself.
     @param pages: other pages, by name.
+    @param guard: says who sees them; C{None}: everybody does. All see whether the
+        server lives and is ready.
     """
-    root = _Root()
-    root.putChild(b"metrics", MetricsResource(collect, in_thread))
     healthz = HealthResource(health, troubles)
     healthz.putChild(b"live", HealthResource(lambda: None, tuple))
     healthz.putChild(b"ready", HealthResource(ready, tuple))
-    root.putChild(b"healthz", healthz)
-    for name, resource in (pages or {}).items():
-        root.putChild(name, resource)
+    metrics = MetricsResource(collect, in_thread)
+    root = _Root()
+    shown = {b"metrics": metrics, b"healthz": healthz, **(pages or {})}
+    for name, page in shown.items():
+        root.putChild(name, page if guard is None else GuardedResource(page, guard))
     site = _QuietSite(root, _PageRequest)
     site.timeOut = None
     return site

@@ -13,6 +13,9 @@ from typing import Any, Final, get_type_hints
 
 import attrs
 
+from rocketbroker.config.metrics import MetricsAccessOptions
+from rocketbroker.config.paths import resolved
+from rocketbroker.config.tls import TlsOptions
 from rocketbroker.errors import ConfigurationError
 
 #: The port of metrics; RocketMQ's has 5557, which is our broker's.
@@ -32,9 +35,13 @@ ENFORCING: Final = "enforcing"
 MODES: Final = (DISABLED, PERMISSIVE, ENFORCING)
 
 
-def _is_mode(_: object, __: object, value: str) -> None:
+def _is_mode(_: object, __: object, value: str, key: str = MODE) -> None:
     if value not in MODES:
-        raise ConfigurationError(f"{MODE} is one of {', '.join(MODES)}, not {value!r}")
+        raise ConfigurationError(f"{key} is one of {', '.join(MODES)}, not {value!r}")
+
+
+def _is_metrics_mode(_: object, __: object, value: str) -> None:
+    _is_mode(_, __, value, "metricsTls")
 
 
 @attrs.frozen(kw_only=True)
@@ -84,6 +91,30 @@ class ProxySettings:
     metrics_prom_exporter_port: int = METRICS_PORT
     metrics_prom_exporter_host: str = ""
     metrics_label: str = ""
+    metrics_tls: str = attrs.field(default=DISABLED, validator=_is_metrics_mode)
+    metrics_bearer_token_file: str = ""
+
+    @property
+    def metrics_access(self) -> MetricsAccessOptions:
+        """Who is answered at the port of metrics."""
+        path = self.metrics_bearer_token_file
+        return MetricsAccessOptions(
+            metrics_tls=self.metrics_tls,
+            metrics_bearer_token_file=resolved(path) if path else None,
+        )
+
+    @property
+    def metrics_tls_options(self) -> TlsOptions:
+        """TLS at the port of metrics: the certificate is the one of gRPC, or another
+        of our own."""
+        if self.tls_test_mode_enable or self.metrics_tls == DISABLED:
+            return TlsOptions(server_mode=self.metrics_tls)
+        return TlsOptions(
+            server_mode=self.metrics_tls,
+            test_mode_enable=False,
+            server_cert_path=resolved(self.tls_cert_path),
+            server_key_path=resolved(self.tls_key_path),
+        )
 
     @property
     def inbound_bytes(self) -> int:

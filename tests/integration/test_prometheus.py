@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import grpc
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from rocketbroker.app.certificates import self_signed
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
@@ -28,6 +30,8 @@ from rocketbroker.wire.frames import encode
 from scripts.lab.servers import Cluster, environment, free_base
 from tests.broker.rig import heartbeat
 from tests.integration.javacase import until
+from tests.missing import needs
+from tests.remoting.certificates import client_context
 
 ETC = Path(__file__).resolve().parent.parent.parent / "etc"
 
@@ -47,23 +51,30 @@ scrape_configs:
 """
 
 
-class PrometheusTests(SynchronousTestCase):
-    """What it stores is what happened."""
+class ScrapedCase(SynchronousTestCase):
+    """A cluster with a proxy, and a Prometheus that knows them."""
 
-    def setUp(self) -> None:
-        """A cluster with a proxy, and a Prometheus that knows them."""
+    def scrape(
+        self, cluster: Cluster, text: str, *proxys: str, folder: Path | None = None
+    ) -> None:
+        """Start them.
+
+        @param text: Prometheus's settings, for the ports.
+        @param proxys: settings of the proxy.
+        @param folder: has a certificate and a token.
+        """
         program = shutil.which("prometheus")
         if program is None:
             raise SkipTest("needs Prometheus; no program of that name was found")
-        cluster = Cluster().start()
         self.addCleanup(cluster.stop)
-        self.cluster = cluster
-        self.proxy = self.started_proxy(cluster)
-        text = CONFIGURATION.format(
+        self.cluster = cluster.start()
+        self.proxy = self.started_proxy(cluster, *proxys)
+        text = text.format(
             broker=cluster.broker_metrics,
             namesrv=cluster.namesrv_metrics,
             proxy=self.proxy["metrics"],
             etc=ETC,
+            folder=folder,
         )
         (cluster.folder / "prometheus.yml").write_text(text)
         self.port = free_base()
@@ -82,13 +93,14 @@ class PrometheusTests(SynchronousTestCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
 
-    def started_proxy(self, cluster: Cluster) -> dict[str, Any]:
+    def started_proxy(self, cluster: Cluster, *settings: str) -> dict[str, Any]:
         """A proxy; what it says when it is ready."""
+        words = [word for text in settings for word in ("--set", text)]
         proxy = subprocess.Popen(
             [
                 *(sys.executable, "-m", "rocketbroker.cli.command", "proxy", "run"),
                 *("-n", cluster.names, "--set", "grpcServerPort=0"),
-                *("--metrics-port", "0", "--output", "json"),
+                *("--metrics-port", "0", "--output", "json", *words),
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -101,16 +113,6 @@ class PrometheusTests(SynchronousTestCase):
         with proxy.stdout as output:
             ready: dict[str, Any] = json.loads(output.readline())
         return ready
-
-    def call_proxy(self, seconds: float = 1.0) -> None:
-        """Calls that are answered, and others that are refused, for a while."""
-        end = time.monotonic() + seconds
-        with grpc.insecure_channel(self.proxy["proxy"]) as channel:
-            while time.monotonic() < end:
-                for method in ("Heartbeat", "AckMessage"):
-                    call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
-                    call(b"", metadata=(("x-mq-client-id", "C"),), timeout=10)
-                time.sleep(0.1)
 
     def ask(self, path: str, **words: str) -> dict[str, Any]:
         """What Prometheus answers."""
@@ -134,6 +136,24 @@ class PrometheusTests(SynchronousTestCase):
                 return found
             time.sleep(0.3)
         raise AssertionError(f"no series for {expression}")
+
+
+class PrometheusTests(ScrapedCase):
+    """What it stores is what happened."""
+
+    def setUp(self) -> None:
+        """All with their defaults."""
+        self.scrape(Cluster(), CONFIGURATION)
+
+    def call_proxy(self, seconds: float = 1.0) -> None:
+        """Calls that are answered, and others that are refused, for a while."""
+        end = time.monotonic() + seconds
+        with grpc.insecure_channel(self.proxy["proxy"]) as channel:
+            while time.monotonic() < end:
+                for method in ("Heartbeat", "AckMessage"):
+                    call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
+                    call(b"", metadata=(("x-mq-client-id", "C"),), timeout=10)
+                time.sleep(0.1)
 
     def broadcast(self, group: str, topic: str) -> None:
         """A member of a group that broadcasts."""
@@ -231,6 +251,78 @@ class PrometheusTests(SynchronousTestCase):
             url = f"http://127.0.0.1:{port}/healthz"
             with urllib.request.urlopen(url, timeout=10) as answer:
                 self.assertEqual((answer.status, answer.read()), (200, b"ok\n"))
+
+
+SECURED = """
+global: {{scrape_interval: 1s, evaluation_interval: 1s}}
+scrape_configs:
+  - job_name: rocketbroker
+    scheme: https
+    tls_config: {{ca_file: {folder}/server.crt, server_name: server}}
+    authorization: {{credentials_file: {folder}/token}}
+    static_configs:
+      - targets: ['127.0.0.1:{broker}', '127.0.0.1:{namesrv}', '{proxy}']
+"""
+
+
+@needs("cryptography")
+class SecuredTests(ScrapedCase):
+    """The pages by TLS, with a certificate that is checked, and a token."""
+
+    def setUp(self) -> None:
+        """Servers of each kind with one certificate and one token."""
+        folder = Path(self.mktemp()).absolute()
+        folder.mkdir()
+        names = ("server.crt", "server.key")
+        for name, content in zip(names, self_signed(["server"]), strict=True):
+            (folder / name).write_bytes(content)
+        (folder / "token").write_text("right\n")
+        own = {
+            "metricsTls": "enforcing",
+            "metricsBearerTokenFile": folder / "token",
+            "tls.test.mode.enable": "false",
+            "tls.server.certPath": folder / "server.crt",
+            "tls.server.keyPath": folder / "server.key",
+        }
+        cluster = Cluster(**own)
+        cluster.namesrv.set(**own)
+        self.scrape(
+            cluster,
+            SECURED,
+            "metricsTls=enforcing",
+            f"metricsBearerTokenFile={folder / 'token'}",
+            "tlsTestModeEnable=false",
+            f"tlsCertPath={folder / 'server.crt'}",
+            f"tlsKeyPath={folder / 'server.key'}",
+            folder=folder,
+        )
+
+    def test_scrapeWithToken(self) -> None:
+        """All targets are up. Who has no token sees no page but those of probes."""
+        self.query("count(up == 1) == 3")
+        self.query("rocketbroker_namesrv_brokers == 1")
+        addresses = (
+            f"127.0.0.1:{self.cluster.broker_metrics}",
+            f"127.0.0.1:{self.cluster.namesrv_metrics}",
+            self.proxy["metrics"],
+        )
+        for address in addresses:
+            for page, status in (
+                ("metrics", 401),
+                ("healthz", 401),
+                ("healthz/live", 200),
+                ("healthz/ready", 200),
+            ):
+                url = f"https://{address}/{page}"
+                try:
+                    with urllib.request.urlopen(url, context=client_context()) as got:
+                        found = got.status
+                except urllib.error.HTTPError as error:
+                    found = error.code
+                    error.close()
+                self.assertEqual(found, status, url)
+            with self.assertRaises(OSError):
+                urllib.request.urlopen(f"http://{address}/healthz/live")
 
 
 class RuleTests(SynchronousTestCase):
