@@ -17,6 +17,8 @@ that connection, and only one of a slave does: L{interfaces.Membership
 stranger is sent the log and counts for nothing, or is sent nothing and let go after
 some seconds, in which he may turn out to be a slave that has just started. A slave's
 connection stays one until it ends, even if name servers forget the slave meanwhile.
+With haSecretFile nobody gets so far who does not prove that he has the secret:
+L{rocketbroker.replication.security}.
 
 C{docs/facts/ha.md} 3 and 6.
 """
@@ -42,8 +44,8 @@ from zope.interface import classImplements
 from rocketbroker.config.store import StoreOptions
 from rocketbroker.remoting.addresses import address_text
 from rocketbroker.remoting.periodic import PeriodicCall
-from rocketbroker.remoting.plain_port import PlainPort
-from rocketbroker.remoting.refusal_log import RefusalLog
+from rocketbroker.remoting.plain_port import PlainPort, connection_below
+from rocketbroker.remoting.refusal_log import AddressRefusals, RefusalLog
 from rocketbroker.replication.interfaces import (
     InThread,
     IReplica,
@@ -51,9 +53,11 @@ from rocketbroker.replication.interfaces import (
     Membership,
     ReplicatedStore,
 )
+from rocketbroker.replication.security import NO_SECURITY, HaSecurity, SecretDoor
 from rocketbroker.replication.socket_writer import SocketWriter
 from rocketbroker.replication.stop_watch import StopWatch
 from rocketbroker.replication.transfer_rate import TransferRate
+from rocketbroker.wire.ha_secret import MasterHandshake
 from rocketbroker.wire.hastream import ReportReader, frames
 
 #: How much of the log is read at once for a slave that is behind: so much waits in
@@ -194,7 +198,7 @@ class Replica(Protocol):
                 sent=self.sent,
             )
         if is_slave != self.is_slave and self.sent >= 0:
-            cast(Any, self.transport).engage(is_spare=not is_slave)
+            self._engage(not is_slave)
         self.is_slave = is_slave
         if self.problem:
             self._cannot(self.problem)
@@ -203,12 +207,17 @@ class Replica(Protocol):
             self.push()
         self._is_served = is_served
 
+    def _engage(self, is_spare: bool) -> None:
+        connection = connection_below(self.transport)
+        if connection is not None:
+            connection.engage(is_spare)
+
     # Sending.
 
     def _begin(self, position: int) -> None:
         """Its first report: it has all before C{position}, or nothing."""
         server = self._server
-        cast(Any, self.transport).engage(is_spare=not self.is_slave)
+        self._engage(not self.is_slave)
         end = server.store.published_position
         if not position:
             size = server.options.mapped_file_size_commit_log
@@ -377,6 +386,7 @@ class ReplicaServer(ServerFactory):
         wall_ms: Callable[[], int],
         membership: Membership,
         interface: str = "",
+        security: HaSecurity = NO_SECURITY,
     ) -> None:
         """
         @param reactor: listens, and tells the time.
@@ -384,6 +394,7 @@ class ReplicaServer(ServerFactory):
         @param in_thread: runs calls that may wait for the disk.
         @param membership: says who is a slave.
         @param interface: where to listen; empty for everywhere.
+        @param security: what a slave has to get past.
         """
         self.clock: IReactorTime = reactor
         self._reactor = reactor
@@ -400,6 +411,8 @@ class ReplicaServer(ServerFactory):
         if options.ha_flow_control_enable:
             self.max_per_second = max(1, options.max_ha_transfer_byte_in_second)
         self._interface = interface
+        self._security = security
+        self._unproved = AddressRefusals(self.clock.seconds)
         self._port: PlainPort | None = None
         self._watchers: list[Callable[[], None]] = []
         self._acks: list[int] | None = None
@@ -410,7 +423,13 @@ class ReplicaServer(ServerFactory):
 
     def listen(self, port: int) -> int:
         """Accept slaves from now on; the port."""
-        listening = PlainPort(self._reactor, self, "replication", FIRST_REPORT_SECONDS)
+        listening = PlainPort(
+            self._reactor,
+            self,
+            "replication",
+            FIRST_REPORT_SECONDS,
+            self._security.port_tls,
+        )
         found = listening.listen(self._interface, max(0, port))
         self._port = listening
         heartbeat = self.options.ha_send_heartbeat_interval / 1000
@@ -423,9 +442,13 @@ class ReplicaServer(ServerFactory):
         """The addresses of connections that count for nothing."""
         return [each.address for each in self.connected if not each.is_slave]
 
-    def buildProtocol(self, addr: IAddress | None) -> Replica:
-        """A slave has connected."""
-        return Replica(self)
+    def buildProtocol(self, addr: IAddress | None) -> Replica | SecretDoor:
+        """Somebody has connected."""
+        secret = self._security.secret
+        if secret is None:
+            return Replica(self)
+        handshake = MasterHandshake(secret.value, self._security.number())
+        return SecretDoor(Replica(self), handshake, self._unproved)
 
     def appended(self) -> None:
         """Something was published: send it in the reactor's next round."""

@@ -22,6 +22,7 @@ from twisted.internet.interfaces import (
     IAddress,
     IConnector,
     IDelayedCall,
+    IProtocol,
     IReactorTime,
     ITCPTransport,
 )
@@ -41,6 +42,7 @@ from rocketbroker.remoting.addresses import split_address
 from rocketbroker.remoting.periodic import PeriodicCall
 from rocketbroker.replication.interfaces import IMasterLink, ReplicatedStore
 from rocketbroker.replication.join import JOIN_BYTES, JOIN_GROWTH, Apart, Join
+from rocketbroker.replication.security import NO_SECURITY, HaSecurity, secured_link
 from rocketbroker.replication.socket_writer import SocketWriter
 from rocketbroker.replication.stop_watch import StopWatch
 from rocketbroker.replication.transfer_rate import TransferRate
@@ -226,9 +228,19 @@ class _ConnectFactory(ClientFactory):
     def __init__(self, link: MasterLink) -> None:
         self._link = link
 
-    def buildProtocol(self, addr: IAddress | None) -> Protocol | None:
+    def buildProtocol(  # type: ignore[override]  # any protocol will do
+        self, addr: IAddress | None
+    ) -> IProtocol | None:
         """The master is there."""
-        return self._link.connected(self)
+        link = self._link
+        if not link.security.is_used_by_slave:
+            return link.connected(self)
+        return secured_link(
+            link.security,
+            lambda: link.connected(self),
+            lambda reason: link.not_connected(self, reason),
+            link.clock,
+        )
 
     def clientConnectionFailed(self, connector: IConnector, reason: Failure) -> None:
         """It is not."""
@@ -251,14 +263,17 @@ class MasterLink:
         store: ReplicatedStore,
         options: StoreOptions,
         wall_ms: Callable[[], int],
+        security: HaSecurity = NO_SECURITY,
     ) -> None:
         """
         @param reactor: connects, and tells the time.
         @param store: an open store, once this has started; nobody else appends to it.
+        @param security: how it gets to the master.
         """
         self.clock: IReactorTime = reactor
         self.store = store
         self.options = options
+        self.security = security
         self.master: str | None = None
         self.problem = ""
         self.last_read_ms = 0
