@@ -97,6 +97,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "figures",
         "acting",
         "access",
+        "ports",
         "admin",
         "broker",
         "plugins",

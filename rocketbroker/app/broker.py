@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, final
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
@@ -55,16 +56,19 @@ from rocketbroker.config.keyed import PORT
 from rocketbroker.config.machine import store_root
 from rocketbroker.config.paths import resolved
 from rocketbroker.config.properties import read
+from rocketbroker.config.remoting import RemotingServerOptions
+from rocketbroker.config.store import StoreOptions
 from rocketbroker.config.workers import check_workers, worker_count
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.files.disk import Disk
 from rocketbroker.files.interfaces import IFiles
 from rocketbroker.files.open_files import OpenFiles, bound_of
 from rocketbroker.files.processes import ProcessTable
+from rocketbroker.files.secret_file import SecretFile
 from rocketbroker.records.ids import UniqueKeys
 from rocketbroker.remoting.addresses import host_bytes, packed_address
 from rocketbroker.remoting.client import RemotingClient
-from rocketbroker.remoting.connection_group import ConnectionLimits
+from rocketbroker.remoting.connection_group import ConnectionGroup, ConnectionLimits
 from rocketbroker.remoting.hub import Hub, hub_of
 from rocketbroker.remoting.listener import descriptor_limit
 from rocketbroker.remoting.request_hooks import IRequestHook, fronted
@@ -73,6 +77,7 @@ from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.remoting.turns import Turns
 from rocketbroker.replication.interfaces import Membership
 from rocketbroker.replication.master import ReplicaServer
+from rocketbroker.replication.security import HaSecurity
 from rocketbroker.replication.slave import MasterLink
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.message_store import Store
@@ -239,6 +244,16 @@ def workers_of(
     return Workers(reactor, hub, each, size, spawn, approvals, lock_watch)
 
 
+def admin_options(settings: BrokerSettings) -> RemotingServerOptions:
+    """How the admin port listens."""
+    broker, server = settings.broker, settings.server
+    return attrs.evolve(
+        server,
+        listen_port=broker.rocketbroker_admin_port,
+        bind_address=broker.rocketbroker_admin_address or server.bind_address,
+    )
+
+
 def log_settings(log: Logger, settings: BrokerSettings) -> None:
     """Log what an operator should know about the settings at the start."""
     log_ignored(log, settings.unknown, settings.given, settings.parts())
@@ -366,6 +381,7 @@ class BrokerService(LoggedService):
         options = settings.broker
         hub = hub_of(reactor, settings.server)
         self.client = self._make_client()
+        self._ha_security = self._make_ha_security(settings.store)
         self._files = Disk() if testing is None else testing.files(Disk())
         self._store_host = host_bytes(options.broker_ip1, settings.advertised_port)
         self.store = store = self._make_store(self._files)
@@ -377,42 +393,33 @@ class BrokerService(LoggedService):
         self.approvals = self._make_approvals(context, hub)
         self.workers = workers_of(reactor, hub, settings, self.approvals, store.sharing)
         hand_over = None if self.workers is None else self.workers.hand_over
+        main, vip, *more = self._tables()
         self.main, self.vip = (
             RemotingServer(reactor, settings.server, table, hub, hand_over=hand_over)
-            for table in self._tables()
+            for table in (main, vip)
         )
-        self.main.group.tls = self.vip.group.tls = self._tls.port
+        self.admin: RemotingServer | None = None
+        if more:
+            own = admin_options(settings)
+            self.admin = RemotingServer(reactor, own, more[0], hub)
+        ports = self._ports()
+        for group in ports.values():
+            group.tls = self._tls.port
         self.broker.running.watch(self._configure_ports)
         if self.approvals is not None:
             self.approvals.port_counts = self.main.group.counts
         watch_timers(reactor, self.main.turns)
-        ports = {"main": self.main.group, "vip": self.vip.group}
-        access = MetricsAccess(reactor, settings.metrics, self._tls)
-        self.metrics = MetricsPort(
-            reactor,
-            options,
-            METRICS_PORT in settings.given,
-            broker_site(
-                self.broker,
-                ports,
-                self._wall_ms,
-                context.in_thread,
-                self.workers,
-                self._standing,
-                access,
-            ),
-            flags.is_any_metrics_port,
-            access.tls,
-        )
+        self.metrics = self._make_metrics(context, ports, flags)
         self.broker.open()
         if self.approvals is not None:
             self.approvals.start()
         try:
-            self.broker.listen(self.main, self.vip)
+            self.broker.listen(self.main, self.vip, self.admin)
             self.metrics.listen()
         except BaseException:
-            for server in (self.main, self.vip, self.broker.replicas.server):
+            for server in self._servers():
                 server.stop()
+            self.broker.replicas.server.stop()
             store.close()
             raise
 
@@ -426,6 +433,43 @@ class BrokerService(LoggedService):
             settings.client,
             tls=self._tls.client_context,
             credentials=own_credentials(settings),
+        )
+
+    def _make_metrics(
+        self,
+        context: BrokerContext,
+        ports: dict[str, ConnectionGroup],
+        flags: StartFlags,
+    ) -> MetricsPort:
+        settings = self.settings
+        access = MetricsAccess(self._reactor, settings.metrics, self._tls)
+        site = broker_site(
+            self.broker,
+            ports,
+            self._wall_ms,
+            context.in_thread,
+            self.workers,
+            self._standing,
+            access,
+        )
+        return MetricsPort(
+            self._reactor,
+            settings.broker,
+            METRICS_PORT in settings.given,
+            site,
+            flags.is_any_metrics_port,
+            access.tls,
+        )
+
+    def _make_ha_security(self, options: StoreOptions) -> HaSecurity:
+        tls, secret = self._tls, None
+        if options.ha_secret_file is not None:
+            secret = SecretFile(options.ha_secret_file, "haSecretFile")
+            tls.look_at(secret)
+        return HaSecurity(
+            secret=secret,
+            port_tls=tls.at_port(options.ha_tls_required),
+            client_tls=tls.as_client() if options.ha_tls else None,
         )
 
     def _make_context(self, hub: Hub | Turns) -> BrokerContext:
@@ -450,6 +494,7 @@ class BrokerService(LoggedService):
             followers=followers_of(settings, self._reactor),
             replica_server=self._replica_server,
             master_link=self._master_link,
+            ha_secret=self._ha_security.secret,
         )
 
     def _make_hooks(self) -> list[IRequestHook]:
@@ -459,25 +504,36 @@ class BrokerService(LoggedService):
         names = settings.broker.request_hooks
         return [*rules, *hooks_of(names, settings.as_properties())]
 
-    def _tables(self) -> tuple[ResponderTable, ResponderTable]:
-        """The responders of both ports."""
+    def _tables(self) -> Sequence[ResponderTable]:
+        """The responders of all ports."""
         broker, testing = self.broker, self._testing
-        main, vip = broker.main, broker.vip
+        tables: Sequence[ResponderTable] = broker.ports.tables
         if testing is not None:
             testing.serve(broker)
-            main, vip = testing.front(main), testing.front(vip)
-        if not self._hooks:
-            return main, vip
-        fronts = fronted(main, self._hooks), fronted(vip, self._hooks)
-        self._fronts = [*zip(fronts, (main, vip), strict=True)]
-        return fronts
+            tables = [testing.front(table) for table in tables]
+        if self._hooks:
+            fronts = [fronted(table, self._hooks) for table in tables]
+            self._fronts = [*zip(fronts, tables, strict=True)]
+            tables = fronts
+        return tables
+
+    def _servers(self) -> list[RemotingServer]:
+        return [self.main, self.vip, *([] if self.admin is None else [self.admin])]
+
+    def _ports(self) -> dict[str, ConnectionGroup]:
+        """The connections of each port, by its name in metrics."""
+        names = ("main", "vip", "admin")
+        return {
+            name: server.group
+            for name, server in zip(names, self._servers(), strict=False)
+        }
 
     def _standing(self) -> list[str]:
         own = [] if self._testing is None else self._testing.standing()
         return [*own, *self.broker.standing()]
 
     def _configure_ports(self, settings: BrokerSettings) -> None:
-        for server in (self.main, self.vip):
+        for server in self._servers():
             server.configure(settings.server)
         for front, behind in self._fronts:
             front.limit_waits(behind.max_waits)
@@ -512,11 +568,19 @@ class BrokerService(LoggedService):
     ) -> ReplicaServer:
         options, host = self.settings.store, self.settings.server.bind_address
         return ReplicaServer(
-            self._reactor, store, options, in_thread, self._wall_ms, membership, host
+            self._reactor,
+            store,
+            options,
+            in_thread,
+            self._wall_ms,
+            membership,
+            host,
+            self._ha_security,
         )
 
     def _master_link(self, store: IStore, in_thread: InThread) -> MasterLink:
-        return MasterLink(self._reactor, store, self.settings.store, self._wall_ms)
+        options, security = self.settings.store, self._ha_security
+        return MasterLink(self._reactor, store, options, self._wall_ms, security)
 
     def _in_thread(self, function: Callable[[], T], /) -> Deferred[T]:
         """Run C{function} in the reactor's thread pool."""

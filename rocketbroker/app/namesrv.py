@@ -27,7 +27,7 @@ from rocketbroker.app.options import (
     printed,
     say_ready,
 )
-from rocketbroker.app.process import ServerProcess
+from rocketbroker.app.process import ServerProcess, wall_ms
 from rocketbroker.app.reactor import server_reactor, watch_timers
 from rocketbroker.app.startflags import (
     METRICS_PORT,
@@ -41,11 +41,13 @@ from rocketbroker.config import properties
 from rocketbroker.config.namesrv import NamesrvOptions, NamesrvSettings
 from rocketbroker.config.paths import resolved
 from rocketbroker.files.disk import Disk
+from rocketbroker.files.secret_file import SecretFile
 from rocketbroker.nameserver.nameserver import NameServer
 from rocketbroker.remoting.hub import hub_of
 from rocketbroker.remoting.server import RemotingServer
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.wire.command import Command
+from rocketbroker.wire.ha_secret import proved
 
 T = TypeVar("T")
 
@@ -138,6 +140,11 @@ class NameServerService(LoggedService):
         uses_tls = settings.client.use_tls
         self._tls = ServerTls(reactor, settings.tls, uses_tls, self._in_thread)
         self.server.group.tls = self._tls.port
+        self._secret: SecretFile | None = None
+        if settings.options.ha_secret_file is not None:
+            path = settings.options.ha_secret_file
+            self._secret = SecretFile(path, "haSecretFile")
+            self._tls.look_at(self._secret)
         running = self.nameserver.settings
         running.watch(lambda _: self.server.configure(running.current.server))
         watch_timers(reactor, self.server.turns)
@@ -185,6 +192,10 @@ class NameServerService(LoggedService):
 
     def _oneway(self, address: str, command: Command) -> None:
         """Tell a broker something; few name servers ever do, so the client is late."""
+        if self._secret is not None:
+            fields, code = command.ext or {}, command.code
+            fields = proved(self._secret.value, code, fields, wall_ms())
+            command = Command(code, fields, flag=command.flag)
         if self._oneways is None:
             from rocketbroker.remoting.client import RemotingClient
 

@@ -238,6 +238,15 @@ class ServerTls:
             return None
         return PortContexts(self.port.contexts, is_enforcing)
 
+    def as_client(self) -> Callable[[], ssl.SSLContext]:
+        """For connections to others that speak TLS whatever the options say.
+
+        @return: makes what the next one has.
+        @raise ConfigurationError: files are not in order; one sentence.
+        """
+        files = self._client or self._client_files()
+        return lambda: files.context
+
     def look_at(self, file: LookedAt) -> None:
         """Look at another file, too, as often as at certificates."""
         self._files.append(file)

@@ -27,6 +27,7 @@ from rocketbroker.broker.diagnostics.room import DiagnosticsRoom
 from rocketbroker.broker.figures import FiguresRoom
 from rocketbroker.broker.metadata.room import MetadataRoom
 from rocketbroker.broker.pop import need
+from rocketbroker.broker.ports import Ports
 from rocketbroker.broker.pull.room import PullRoom
 from rocketbroker.broker.registration.room import RegistrationRoom
 from rocketbroker.broker.replicas.metadata_sync import MetadataSync
@@ -44,7 +45,6 @@ from rocketbroker.broker.transaction.room import TransactionRoom
 from rocketbroker.broker.wait_limits import wait_limits
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.records.names import revive_topic
-from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.store.interfaces import Arrival
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ class Broker:
     @ivar metadata_sync: of a slave, copies its master's tables.
     @ivar group_roles: how this broker gets into the group of its name, and acts in it.
     @ivar access: controls access; C{None}: nobody does.
-    @ivar main: the responders of the main port.
-    @ivar vip: those of the VIP port: all but pulls (docs/facts/broker.md 6.2).
+    @ivar ports: the responders of all ports.
+    @ivar main: those of the main port.
+    @ivar vip: those of the VIP port.
     """
 
     _log = Logger()
@@ -162,8 +163,8 @@ class Broker:
             *(() if self.access is None else (self.access,)),
         )
         self.running.watch(self._configure)
-        self.main = ResponderTable()
-        self.vip = ResponderTable()
+        self.ports = Ports(context)
+        self.main, self.vip = self.ports.main, self.ports.vip
         self._register()
         self._limit_waits(context.settings)
         self.running.watch(self._limit_waits)
@@ -171,13 +172,15 @@ class Broker:
 
     def _register(self) -> None:
         """Give each port its responders."""
-        for table in (self.main, self.vip):
+        ports = self.ports
+        for table in ports.tables:
             self.services.register(table)
             for room in self.rooms:
                 room.register(table)
-        for room in self.rooms:
-            room.register_pulls(self.main)
-        for table in (self.main, self.vip):
+        for table in ports.with_pulls:
+            for room in self.rooms:
+                room.register_pulls(table)
+        for table in ports.tables:
             self.static_topics.stand_before(table)
 
     def _make_group(self, context: BrokerContext) -> None:
@@ -318,7 +321,7 @@ class Broker:
 
     def _limit_waits(self, settings: BrokerSettings) -> None:
         """Set how long requests may wait to be begun."""
-        for table in (self.main, self.vip):
+        for table in self.ports.tables:
             table.limit_waits(wait_limits(settings.broker, table.responders))
 
     def open(self) -> None:
@@ -342,17 +345,21 @@ class Broker:
         self._pop.load()
         self.storage.load()
 
-    def listen(self, main: Server, vip: Server) -> None:
-        """Accept connections on both ports, and slaves on a third.
+    def listen(self, main: Server, vip: Server, admin: Server | None = None) -> None:
+        """Accept connections on all ports, and slaves on another.
 
         A slave listens for slaves, too, as RocketMQ's does.
 
+        @param admin: the admin port; C{None}: there is none.
         @raise ConfigurationError: a port cannot be had; one sentence.
         """
         main.listen(self.port)
         self._servers.append(main)
         vip.listen(vip_port(self.port))
         self._servers.append(vip)
+        if admin is not None:
+            admin.listen()
+            self._servers.append(admin)
         port = self.replicas.server.listen(self.settings.store.ha_listen_port)
         self.registration.calls.ha_address = f"{self.settings.broker.broker_ip2}:{port}"
 

@@ -32,6 +32,7 @@ from rocketbroker.replication.interfaces import (
     IReplicaServer,
     Membership,
 )
+from rocketbroker.replication.security import Secret
 from rocketbroker.store.interfaces import IStore
 from rocketbroker.store.plugins import IFollowerPlugin
 from rocketbroker.wire.codes import RequestCode
@@ -95,6 +96,7 @@ class BrokerContext:
     @ivar followers: plug-ins that see each stored message, each with its thread.
     @ivar replica_server: makes what sends the log to slaves.
     @ivar master_link: makes what gets it from a master.
+    @ivar ha_secret: what others of the group have to prove; C{None}: nothing.
     @ivar slices: does long work in bounded slices, by the clock.
     @ivar services: the work that is done again and again.
     @ivar tables: the files of all tables.
@@ -117,6 +119,7 @@ class BrokerContext:
     followers: Sequence[tuple[IFollowerPlugin, InThread]]
     replica_server: MakeReplicaServer
     master_link: MakeMasterLink
+    ha_secret: Secret | None = None
     slices: Slices = attrs.field(init=False)
     services: Services = attrs.field(init=False)
     tables: TableFiles = attrs.field(init=False)

@@ -117,6 +117,7 @@ class BrokerOptions(KeyedOptions):
         "broker_permission": (0, 15),
         "default_topic_queue_nums": POSITIVE,
         "rocketbroker_advertised_port": PORT,
+        "rocketbroker_admin_port": PORT,
         "rocketbroker_max_auto_topics": (0, INT[1]),
         "rocketbroker_max_auto_groups": (0, INT[1]),
         "rocketbroker_max_broadcast_clients": (0, INT[1]),
@@ -142,6 +143,7 @@ class BrokerOptions(KeyedOptions):
         "broker_ip1": check_host,
         "broker_ip2": check_host,
         "metrics_prom_exporter_host": check_interface,
+        "rocketbroker_admin_address": check_interface,
         "workers": check_workers,
     }
     PATHS: ClassVar = {"broker_config_path": resolved, "rocketmq_home": resolved}
@@ -263,6 +265,10 @@ class BrokerOptions(KeyedOptions):
         "enable_create_sys_group": "groups with system names may be created",
         "rocketbroker_advertised_port": "the port that clients are told, if it is not "
         "listenPort, as before a forwarded port; 0: it is (ours)",
+        "rocketbroker_admin_port": "a port that alone answers requests that change or "
+        "destroy; it is announced nowhere; 0: none, and the main port answers them "
+        "(ours)",
+        "rocketbroker_admin_address": "its address; empty: bindAddress (ours)",
         "rocketbroker_max_auto_topics": "most topics with which a send may create one; "
         "name servers take all topics in one frame of 16 MiB (ours)",
         "rocketbroker_max_auto_groups": "most groups with which a consumer may create "
@@ -532,6 +538,8 @@ class BrokerOptions(KeyedOptions):
     request_hooks: str = ""
     attached_plugins: str = ""
     rocketbroker_advertised_port: int = 0
+    rocketbroker_admin_port: int = 0
+    rocketbroker_admin_address: str = ""
     rocketbroker_max_auto_topics: int = running(19_000)
     rocketbroker_max_auto_groups: int = running(19_000)
     rocketbroker_max_broadcast_clients: int = running(65_536)

@@ -22,7 +22,7 @@ from rocketbroker.config.metrics import MetricsAccessOptions
 from rocketbroker.config.remoting import RemotingClientOptions, RemotingServerOptions
 from rocketbroker.config.running import check_change
 from rocketbroker.config.store import StoreOptions
-from rocketbroker.config.tls import TlsOptions
+from rocketbroker.config.tls import DISABLED, ENFORCING, PERMISSIVE, TlsOptions
 from rocketbroker.config.unsupported import (
     BROKER,
     SERVER,
@@ -182,6 +182,11 @@ class BrokerSettings:
         tls = TlsOptions.read(properties, source)
         metrics = MetricsAccessOptions.from_properties(properties, source)
         metrics.check(tls, source)
+        if store.ha_tls_required and tls.server_mode == DISABLED:
+            raise ConfigurationError(
+                f"{source}: haTlsRequired=true needs tls.server.mode={PERMISSIVE} or "
+                f"{ENFORCING}: haListenPort has no certificate of its own."
+            )
         check_supported(properties, source, (*SERVER, *BROKER))
         auth = AuthOptions.from_properties(properties, source)
         if auth.is_on and broker.acl_enable:

@@ -64,6 +64,7 @@ class NamesrvOptions(KeyedOptions):
         "rocketmq_home": resolved,
         "kv_config_path": resolved,
         "config_store_path": resolved,
+        "ha_secret_file": resolved,
     }
     ABOUT: ClassVar = {
         "kv_config_path": "the file of key-value settings",
@@ -85,6 +86,8 @@ class NamesrvOptions(KeyedOptions):
         "metrics_prom_exporter_port": "the port of /metrics and /healthz; 0: none",
         "metrics_prom_exporter_host": "its address; empty: all",
         "metrics_label": "labels on every sample, key:value,key:value",
+        "ha_secret_file": "a file with the secret that request 905 proves to brokers "
+        "(ours)",
     }
     UNITS: ClassVar = {
         "scan_not_active_broker_interval": "ms",
@@ -118,6 +121,7 @@ class NamesrvOptions(KeyedOptions):
     metrics_prom_exporter_host: str = ""
     metrics_label: str = ""
     request_hooks: str = ""
+    ha_secret_file: str | None = None
 
 
 #: The classes of a name server's options.

@@ -100,6 +100,7 @@ class StoreOptions(KeyedOptions):
         "store_path_root_dir": resolved,
         "store_path_commit_log": all_resolved,
         "read_only_commit_log_store_paths": all_resolved,
+        "ha_secret_file": resolved,
     }
     ABOUT: ClassVar = {
         "store_path_root_dir": "the directory of the store",
@@ -161,6 +162,11 @@ class StoreOptions(KeyedOptions):
         "servers know (ours)",
         "ha_serve_strangers": "send the log to other hosts, too; their copies do not "
         "count (ours)",
+        "ha_tls": "a slave speaks TLS to its master, which is one of ours (ours)",
+        "ha_tls_required": "haListenPort closes connections without TLS (ours)",
+        "ha_secret_file": "a file with a secret that slaves and masters prove to each "
+        "other, and whoever sends requests 905 to 908; RocketMQ's brokers cannot "
+        "(ours)",
         "ha_max_gap_not_in_sync": "so far behind a slave is no longer in sync",
         "ha_flow_control_enable": "slaves are sent no more than "
         "maxHaTransferByteInSecond",
@@ -360,6 +366,9 @@ class StoreOptions(KeyedOptions):
     ha_master_address: str | None = None
     ha_trusted_addresses: str = running("")
     ha_serve_strangers: bool = running(True)
+    ha_tls: bool = False
+    ha_tls_required: bool = False
+    ha_secret_file: str | None = None
     ha_max_gap_not_in_sync: int = 268435456
     broker_role: str = "ASYNC_MASTER"
     flush_disk_type: str = "ASYNC_FLUSH"

@@ -16,21 +16,25 @@ others: its responder looks at the code first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import inf
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 from zope.interface import classImplements
 
 from rocketbroker.errors import RequestCodeNotSupported
 from rocketbroker.remoting.counts import Latencies
 from rocketbroker.remoting.interfaces import (
+    Answer,
     HotResponder,
     HotRun,
+    IConnection,
     IResponderTable,
     Responder,
 )
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
 
 #: How many bytes of a JSON header name a hot responder.
 KEY_BYTES: Final = 12
@@ -67,6 +71,18 @@ LARGE_ANSWERS: Final = frozenset(
         RequestCode.GET_BROKER_CLUSTER_INFO,
     }
 )
+
+
+#: Sees a request before its responder does, and raises a BrokerError if that is not to
+#: have it.
+Check: TypeAlias = Callable[[IConnection, Command], None]
+
+
+def _checked(
+    check: Check, responder: Responder, connection: IConnection, request: Command
+) -> Answer:
+    check(connection, request)
+    return responder(connection, request)
 
 
 @final
@@ -113,6 +129,7 @@ class ResponderTable:
     """
 
     __slots__ = (
+        "_checks",
         "has_runs",
         "hot",
         "latencies",
@@ -123,6 +140,7 @@ class ResponderTable:
 
     def __init__(self) -> None:
         self.has_runs = False
+        self._checks: dict[int, Check] = {}
         self.responders: dict[int, Responder] = {}
         self.hot: dict[bytes, HotEntry] = {}
         self.latencies: dict[tuple[int, int], Latencies] = {}
@@ -130,7 +148,21 @@ class ResponderTable:
 
     def register(self, code: int, responder: Responder) -> None:
         """Answer C{code} with C{responder}."""
+        check = self._checks.get(code)
+        if check is not None:
+            responder = partial(_checked, check, responder)
         self.responders[code] = responder
+
+    def guard(self, codes: Iterable[int], check: Check) -> None:
+        """Let C{check} stand before the responders of some codes that will be
+        registered, whenever that is. Other codes pay nothing for it. Not for codes with
+        hot responders, which would not be asked.
+
+        @param codes: those that nothing stands before yet.
+        """
+        for code in codes:
+            assert code not in self.responders and code not in self._checks, code
+            self._checks[code] = check
 
     def register_hot(
         self,
@@ -149,6 +181,7 @@ class ResponderTable:
         """
         assert code >= 10, f"a hot request code has 2 digits or more: {code}"
         key = (b'{"code":%d,"' % code)[:KEY_BYTES]
+        assert code not in self._checks, f"{code} is guarded"
         before = self.hot.get(key)
         assert before is None or before.code == code, (
             f"{before.code} begins like {code}"

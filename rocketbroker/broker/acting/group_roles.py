@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, succeed
 from rocketbroker.broker.acting.ha_exchange import HAExchange, HAInfo
 from rocketbroker.broker.context import BrokerContext
 from rocketbroker.broker.pull.room import PullRoom
+from rocketbroker.broker.registration.ha_proofs import caller_of
 from rocketbroker.broker.registration.masters import Master
 from rocketbroker.broker.registration.member_group import MASTER_ID
 from rocketbroker.broker.registration.room import RegistrationRoom
@@ -96,7 +97,7 @@ class GroupRoles(Room):
         registration = names.registration
         members, broker_id = registration.members, settings.broker.broker_id
         self.exchange = HAExchange(
-            context.client, self._own, self._told, registration.refusals
+            caller_of(context), self._own, self._told, registration.refusals
         )
         self.acting: ActingMaster | None = None
         if self._enabled and self._is_slave:
