@@ -42,7 +42,12 @@ STOP_SECONDS: Final = 30.0
 
 
 def slave_settings(
-    given: Mapping[str, str], root: str, number: int, port: int, metrics_port: int
+    given: Mapping[str, str],
+    root: str,
+    number: int,
+    port: int,
+    metrics_port: int,
+    admin_port: int = 0,
 ) -> dict[str, str]:
     """The settings of a slave, from those of its master.
 
@@ -50,11 +55,13 @@ def slave_settings(
 
     @param root: where the slave's store lies.
     @param number: its broker id.
+    @param admin_port: of its own, if its master has one; 0: none.
     """
     own = (
         *("storePathCommitLog", "haListenPort", "haMasterAddress", "namesrvAddr"),
-        "rocketbrokerAdvertisedPort",
+        *("rocketbrokerAdvertisedPort", "rocketbrokerAdminPort"),
     )
+    admin = {"rocketbrokerAdminPort": str(admin_port)} if admin_port else {}
     return {
         **{key: value for key, value in given.items() if key not in own},
         "brokerRole": "SLAVE",
@@ -62,6 +69,7 @@ def slave_settings(
         "storePathRootDir": root,
         "listenPort": str(port),
         "metricsPromExporterPort": str(metrics_port),
+        **admin,
     }
 
 

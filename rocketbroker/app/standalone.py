@@ -310,11 +310,12 @@ class Standalone:
         root = os.path.join(own.store.store_path_root_dir, f"replica-{number}")
         port = free_port(own.server.bind_address)
         metrics = free_port(LOOPBACK) if self.broker.metrics.address else 0
+        admin = own.broker.rocketbroker_admin_port and free_port(LOOPBACK)
         return SlaveProcess(
             number,
             f"{own.broker.broker_ip1}:{port}",
             os.path.join(root, "broker.log"),
-            slave_settings(settings, root, number, port, metrics),
+            slave_settings(settings, root, number, port, metrics, admin),
         )
 
     def start_slaves(self, reactor: Any, log_options: LogOptions) -> Deferred[Any]:

@@ -25,6 +25,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import classImplements
 
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.wire.other_protocols import HANDSHAKE
 from rocketbroker.wire.tls_layer import TlsError, TlsLayer
 
@@ -54,15 +55,22 @@ class TlsDoor(Protocol):
     _log = Logger()
 
     def __init__(
-        self, inner: IProtocol, port: Contexts, clock: IReactorTime, seconds: float
+        self,
+        inner: IProtocol,
+        port: Contexts,
+        clock: IReactorTime,
+        seconds: float,
+        refusals: RefusalLog | None = None,
     ) -> None:
         """
         @param inner: the protocol above.
         @param seconds: how long a client may say nothing.
+        @param refusals: logs why connections are closed; C{None}: each is logged.
         """
         self._inner: IProtocol = inner
         self._port = port
         self._clock = clock
+        self._refusals = refusals
         self._first = b""
         self._is_open = self._is_lost = False
         self._timer: IDelayedCall | None = clock.callLater(seconds, self._abort)
@@ -97,7 +105,7 @@ class TlsDoor(Protocol):
             cast(Any, self.transport).pauseProducing()
             self._port.get().addCallbacks(self._secure, self._refuse)
         elif self._port.is_enforcing:
-            self._log.info("Closed a connection without TLS, which is enforced here.")
+            self._tell("no TLS, which is enforced here")
             self._stop_timer()
             self._abort()
         else:
@@ -112,7 +120,14 @@ class TlsDoor(Protocol):
             )
 
     def _tell(self, words: str) -> None:
-        self._log.info("Closed a connection: {words}.", words=words)
+        sentence = f"Closed a connection of {self._peer()}: {words}."
+        if self._refusals is None:
+            self._log.info("{sentence}", sentence=sentence)
+        else:
+            self._refusals.say(sentence)
+
+    def _peer(self) -> str:
+        return str(getattr(cast(Any, self.transport).getPeer(), "host", "somebody"))
 
     def _refuse(self, failure: Failure) -> None:
         words = failure.getErrorMessage()
@@ -308,6 +323,7 @@ class TlsDoors(ServerFactory[Any]):
         self._port = port
         self._clock = clock
         self._seconds = seconds
+        self._refusals = RefusalLog(clock.seconds)
 
     def logPrefix(self) -> str:
         """The name of the port in Twisted's log lines."""
@@ -327,4 +343,5 @@ class TlsDoors(ServerFactory[Any]):
         inner = self._factory.buildProtocol(addr)
         if inner is None:
             return None
-        return TlsDoor(inner, self._port, self._clock, self._seconds)
+        port, seconds = self._port, self._seconds
+        return TlsDoor(inner, port, self._clock, seconds, self._refusals)

@@ -151,10 +151,15 @@ class MasterHandshake:
         return SIGN + self._number + proof
 
 
+def _encoded(text: str) -> bytes:
+    # JSON can say halves of characters.
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _request_proof(secret: bytes, code: int, fields: Mapping[str, str]) -> str:
     parts = [b"request", b"%d" % code]
     for key in sorted(fields.keys() - {PROOF}):
-        parts += key.encode(), fields[key].encode()
+        parts += _encoded(key), _encoded(fields[key])
     return _hmac(secret, *parts).hex()
 
 
@@ -174,7 +179,7 @@ def why_not_proved(
     if given is None or time is None:
         return "it does not prove the secret (haSecretFile)"
     proof = _request_proof(secret, code, fields)
-    if not hmac.compare_digest(proof.encode(), given.encode()):
+    if not hmac.compare_digest(proof.encode(), _encoded(given)):
         return "it has another secret (haSecretFile)"
     if abs(int(time) - now_ms) > MAX_APART_MS:
         return "its clock and this one are more than five minutes apart"

@@ -132,7 +132,10 @@ class SlaveTests(SynchronousTestCase):
             "haMasterAddress": "c:2",
             "brokerRole": "SYNC_MASTER",
             "rocketbrokerAdvertisedPort": "9",
+            "rocketbrokerAdminPort": "10",
         }
+        admin = slave_settings(given, "/s", 1, 7, 8, 11)["rocketbrokerAdminPort"]
+        self.assertEqual(admin, "11")
         self.assertEqual(
             slave_settings(given, "/s", 1, 7, 8),
             {

@@ -1,4 +1,4 @@
-"""Settings of access to the pages of the metrics port."""
+"""Settings of access to the ports beside those of data."""
 
 from __future__ import annotations
 
@@ -56,3 +56,17 @@ class MetricsAccessTests(SynchronousTestCase):
             self.assertIn("metricsClientCertificate=true needs metricsTls", words)
         all_of_it = {**wanted, **CLIENTS, "metricsTls": "permissive"}
         self.assertEqual(self.refusal(**all_of_it), "")
+
+
+class ReplicationTests(SynchronousTestCase):
+    """The port of replication of a broker."""
+
+    def test_tlsNeedsCertificate(self) -> None:
+        """It has that of the ports of data."""
+        given = {"haTlsRequired": "true", "tls.server.mode": "disabled"}
+        error = self.assertRaises(
+            ConfigurationError, BrokerSettings.from_properties, given
+        )
+        self.assertIn("haTlsRequired=true needs tls.server.mode", str(error))
+        del given["tls.server.mode"]
+        self.assertTrue(BrokerSettings.from_properties(given).store.ha_tls_required)

@@ -226,9 +226,14 @@ class TlsTests(SecurityTests):
     def test_tlsEnforced(self) -> None:
         """Who does not speak it hears nothing."""
         SecurityTests.serve(self, self.tls(True, NO_SECURITY))
-        peer = self.stranger()
-        self.say(peer, report(0))
-        self.assertEqual((peer.heard, peer.is_gone), (b"", True))
+        with capturedLogs() as events:
+            for _ in range(3):
+                peer = self.stranger()
+                self.say(peer, report(0))
+                self.assertEqual((peer.heard, peer.is_gone), (b"", True))
+        lines = [formatEvent(event) for event in events]
+        words = "Closed a connection of 127.0.0.1: no TLS, which is enforced here."
+        self.assertEqual(lines, [words])  # at most one in a second
         self.follow(NO_SECURITY)
         self.check_follows()
 

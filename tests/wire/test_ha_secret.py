@@ -106,8 +106,10 @@ class RequestTests(SynchronousTestCase):
         for key in (TIME, PROOF):
             less = {k: v for k, v in fields.items() if k != key}
             self.assertIn("does not prove", why(b"s", 906, less, 5_000_000))
-        strange = {**fields, PROOF: "\u00e9"}
-        self.assertIn("another secret", why(b"s", 906, strange, 5_000_000))
+        for strange in ("\u00e9", "\ud800"):
+            for key in (PROOF, "masterAddress"):
+                changed = {**fields, key: strange}
+                self.assertIn("another secret", why(b"s", 906, changed, 5_000_000))
 
     def test_timeIsBounded(self) -> None:
         """On both sides of now."""

@@ -49,12 +49,23 @@ def of_replicas(
         what = f"{broker.name} {broker.address}"
         info = brokers.replication(cluster, broker)
         if info is None:
+            yield from of_silent(what, values)
             continue
         is_new = (broker.cluster, broker.name) in new
         if broker.broker_id == MASTER:
             yield from of_master(what, info, values, is_new)
         else:
             yield from of_slave(what, info, now, is_new)
+
+
+def of_silent(what: str, settings: Mapping[str, str]) -> Iterator[Finding]:
+    """A broker that does not say how replication is."""
+    if settings.get("haSecretFile"):
+        words = (
+            "says how replication is at its admin port only (haSecretFile, "
+            "rocketbrokerAdminPort): mqadmin haStatus -b HOST:PORT"
+        )
+        yield Finding(WARNING, what, words)
 
 
 def of_groups(settings: Mapping[Broker, Mapping[str, str]]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from typing import Any
 from rocketbroker.cli.cluster.cluster import Broker, Cluster
 from rocketbroker.cli.exit_status import USAGE, Failure
 from rocketbroker.cli.formats import Moment, Size
-from rocketbroker.errors import RequestCodeNotSupported
+from rocketbroker.errors import NoPermission, RequestCodeNotSupported
 from rocketbroker.wire.bodies.replicas import HARuntimeInfo
 from rocketbroker.wire.bodies.topics import KVTable
 from rocketbroker.wire.codes import RequestCode
@@ -58,15 +58,15 @@ def services(cluster: Cluster, broker: Broker) -> list[dict[str, Any]]:
 
 
 def replication(cluster: Cluster, broker: Broker) -> HARuntimeInfo | None:
-    """How replication is (907); None: it is RocketMQ's of before 5.0, which does not
-    say."""
+    """How replication is (907); None: it does not say, as RocketMQ's of before 5.0, or
+    as one that has a secret (haSecretFile) and an admin port for this."""
     try:
         return cluster.read(
             broker.address,
             RequestCode.GET_BROKER_HA_STATUS,
             HARuntimeInfo.from_json,
         )
-    except RequestCodeNotSupported:
+    except (RequestCodeNotSupported, NoPermission):
         return None
 
 

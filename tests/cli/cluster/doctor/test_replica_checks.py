@@ -11,6 +11,7 @@ from rocketbroker.cli.cluster.doctor.finding import Finding
 from rocketbroker.cli.cluster.doctor.replica_checks import (
     of_groups,
     of_master,
+    of_silent,
     of_slave,
 )
 from rocketbroker.wire.bodies.replicas import (
@@ -25,6 +26,17 @@ NOW = 1_700_000_000_000
 def statuses(found: Iterable[Finding]) -> list[tuple[str, str]]:
     """Each finding's status and words."""
     return [(each.status, each.words) for each in found]
+
+
+class SilentTests(SynchronousTestCase):
+    """A broker that does not say how replication is."""
+
+    def test_secretIsTold(self) -> None:
+        """Who has a secret says it elsewhere; one of before 5.0 does not know."""
+        self.assertEqual(statuses(of_silent("m", {})), [])
+        ((status, words),) = statuses(of_silent("m", {"haSecretFile": "/s"}))
+        self.assertEqual(status, "warning")
+        self.assertIn("at its admin port only", words)
 
 
 class MasterTests(SynchronousTestCase):

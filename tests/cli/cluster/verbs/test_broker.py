@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -172,6 +173,18 @@ class ReplicasTests(VerbCase):
         )
         (row,) = self.kind("master", "broker", "replicas", "--cluster", "cluster-b")
         self.assertEqual(row["broker"], "old")
+
+    def test_secretive(self) -> None:
+        """One that tells only who has a secret is shown, with nothing of it."""
+        serve = self.cluster.machine.servers["b:1"]
+
+        def refuse(command: Command) -> Any:
+            return answer(16, remark="no") if command.code == 907 else serve(command)
+
+        self.cluster.machine.servers["b:1"] = refuse
+        rows = self.kind("master", "broker", "replicas", "--cluster", "cluster-a")
+        found = [(row["broker"], row["role"], row["end"]) for row in rows]
+        self.assertEqual(found, [("b", "SYNC_MASTER", None)])
 
     def test_slavesOfMaster(self) -> None:
         """How far each is behind, in bytes and in time; one has not reported yet."""
