@@ -131,7 +131,10 @@ class TlsDoor(Protocol):
 
     def _refuse(self, failure: Failure) -> None:
         words = failure.getErrorMessage()
-        self._log.error("No client can speak TLS: {words}", words=words)
+        if self._refusals is None:
+            self._log.error("No client can speak TLS: {words}", words=words)
+        else:
+            self._refusals.say(f"No client can speak TLS: {words}")
         if not self._is_lost:
             self._stop_timer()
             self._abort()

@@ -237,6 +237,18 @@ class TlsTests(SecurityTests):
         self.follow(NO_SECURITY)
         self.check_follows()
 
+    def test_noCertificate(self) -> None:
+        """A port that has none closes, and says so once in a second."""
+        none = PortContexts(MadeContexts(None), False)
+        SecurityTests.serve(self, HaSecurity(port_tls=none))
+        with capturedLogs() as events:
+            for _ in range(3):
+                peer = self.stranger()
+                self.say(peer, b"\x16\x03\x01")
+                self.assertTrue(peer.is_gone)
+        lines = [formatEvent(event) for event in events]
+        self.assertEqual(lines, ["No client can speak TLS: there is none"])
+
     def test_masterWithoutTls(self) -> None:
         """The slave says that it cannot connect."""
         SecurityTests.serve(self, NO_SECURITY)
