@@ -55,6 +55,8 @@ REASONS: Final[tuple[Reason, ...]] = (
         "docs/operations.rst", '{"proxyMode"', "RocketMQ's: test_java_proxy uses it"
     ),
     Reason("docs/security.rst", "tls.server", "settings: test_tls uses them"),
+    Reason("docs/security.rst", "# ", "steps: test_security_page follows them"),
+    Reason("docs/metrics.rst", "scheme: https", "test_prometheus has the same"),
     Reason("docs/security.rst", "authentication", "settings: test_access uses them"),
     Reason("docs/security.rst", "globalWhite", "accounts: test_access uses them"),
     Reason("docs/architecture.rst", "   clients, consoles", "a drawing"),

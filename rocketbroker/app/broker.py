@@ -599,11 +599,16 @@ class BrokerService(LoggedService):
         store, root = self.store, self.settings.store.store_path_root_dir
         home = self.settings.broker.rocketmq_home or ""
         has_timers = self.settings.store.timer_wheel_enable
+        auth = self.settings.auth
+        has_acl = self.settings.broker.acl_enable or auth.migrate_auth_from_v1_enabled
         log_recovery(
             self._log,
             root,
             store.recovered,
-            [*store.report, *not_taken_over(self._files, root, home, has_timers)],
+            [
+                *store.report,
+                *not_taken_over(self._files, root, home, has_timers, has_acl),
+            ],
         )
         self._tls.start()
         self._reactor.callWhenRunning(self._start)

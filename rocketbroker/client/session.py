@@ -356,8 +356,10 @@ class Session:
         @param messages: see L{Message}; their topics may differ.
         @param queue: where to; unless given, as L{send}, also for the order key.
         @param timeout: seconds for each of them, as C{patience}: see L{send}.
-        @param in_flight: how many may be under way; with 1, those with the same order
-            key keep their order even if one is tried again.
+        @param in_flight: how many may be under way. A broker of ours stores those for
+            one queue in their order; RocketMQ's has threads, and stores what is under
+            way at once in any. With 1 they keep it with both, and if one is tried
+            again.
         @raise MessageIllegal: one cannot be sent; as each error (see L{send}) this
             comes after the results of the messages before it, and ends the iteration.
             Some of those after it may be stored.

@@ -66,6 +66,7 @@ ADMINISTRATION: Final = frozenset(
 #: Requests of clients, of other servers, and those that only look.
 MESSAGING: Final = frozenset(
     {
+        RequestCode.EXPLAIN_ACCESS,
         # Sends.
         RequestCode.SEND_MESSAGE,
         RequestCode.SEND_MESSAGE_V2,

@@ -36,20 +36,25 @@ _TIMER_OFFSET: Final = slice(16, 24)
 
 
 def not_taken_over(
-    files: IFiles, root: str, home: str = "", has_timers: bool = True
+    files: IFiles,
+    root: str,
+    home: str = "",
+    has_timers: bool = True,
+    has_acl: bool = False,
 ) -> list[str]:
     """I{Blocking.} Sentences about what is not served.
 
     @param root: the directory of the store.
     @param home: ROCKETMQ_HOME, where rules of ACL 1.0 are; empty if it is not known.
     @param has_timers: timerWheelEnable.
+    @param has_acl: aclEnable, or what takes its accounts over.
     """
     found: list[str] = []
     timers = iter(()) if has_timers else _timers(files, root)
     for part in (
         timers,
         _pop(files, root),
-        _acl(files, root, home),
+        _acl(files, root, "" if has_acl else home),
         _rocksdb(files, root),
         _message_types(files, root),
     ):
@@ -93,25 +98,22 @@ def _pop(files: IFiles, root: str) -> Iterator[str]:
 
 
 def _acl(files: IFiles, root: str, home: str) -> Iterator[str]:
-    """Rules of ACL 1.0 and 2.0."""
+    """Rules of ACL 1.0 that do not count, and of 2.0 in RocksDB."""
     if home:
         path = os.path.join(home, "conf", "plain_acl.yml")
         if files.exists(path) and not files.is_dir(path) and files.size(path):
-            yield (
-                f"{path} has rules of ACL; ACL is not served yet, so nobody is refused."
-            )
+            yield f"{path} has rules of ACL 1.0; aclEnable is false: nobody is refused."
         folder = os.path.join(home, "conf", "acl")
         if files.list(folder):
             yield (
-                f"{folder} has rules of ACL; ACL is not served yet, so nobody is "
-                "refused."
+                f"{folder} has rules of ACL 1.0; aclEnable is false: nobody is refused."
             )
     for name in ACL_FOLDERS:
         folder = os.path.join(root, "config", name)
         if files.list(folder):
             yield (
-                f"{folder} has {name} of ACL 2.0; ACL is not served yet, so nobody is "
-                "refused."
+                f"{folder} has {name} of ACL 2.0 in RocksDB, which are not taken over: "
+                "make them here (mqadmin copyUser, copyAcl)."
             )
 
 
