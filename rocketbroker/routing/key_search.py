@@ -57,7 +57,8 @@ def index_request(
         begin_timestamp=begin_ms,
         end_timestamp=end_ms,
     )
-    extra = {UNIQUE_KEY_QUERY: "true" if is_unique else "false"}
+    # 4.9 with access control refuses signed queries with the field.
+    extra = {UNIQUE_KEY_QUERY: "true"} if is_unique else {}
     return Command(RequestCode.QUERY_MESSAGE, {**header.to_ext(), **extra})
 
 

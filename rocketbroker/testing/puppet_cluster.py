@@ -229,7 +229,7 @@ class PuppetBroker:
         else:
             problem = ResponseCode.QUERY_NOT_FOUND
             span = range(int(ext["beginTimestamp"]), int(ext["endTimestamp"]) + 1)
-            is_unique = ext["_UNIQUE_KEY_QUERY"] == "true"
+            is_unique = ext.get("_UNIQUE_KEY_QUERY") == "true"
 
             def is_wanted(one: record.StoredMessage) -> bool:
                 keys = [one.unique_key] if is_unique else one.keys

@@ -9,7 +9,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from rocketbroker.errors import RemoteProtocolError
 from rocketbroker.records import hosts, properties
 from rocketbroker.records.record import StoredMessage, decode, encode
-from rocketbroker.routing.key_search import INDEX_PAGE, KeySearch, told
+from rocketbroker.routing.key_search import (
+    INDEX_PAGE,
+    UNIQUE_KEY_QUERY,
+    KeySearch,
+    index_request,
+    told,
+)
 from rocketbroker.wire.command import Command
 
 HOST = hosts.encode("10.0.0.1", 10911)
@@ -36,6 +42,12 @@ class KeySearchTests(SynchronousTestCase):
             spans.append((begin, end))
             search.take([m for m in stored if begin <= m.store_ms <= end][-INDEX_PAGE:])
         return spans
+
+    def test_onlyUniqueKeysAreMarked(self) -> None:
+        """RocketMQ 4.9 with access control takes no query that is marked and signed."""
+        for is_unique, mark in ((True, "true"), (False, None)):
+            ext = index_request("T", "k", 0, 1, is_unique).ext or {}
+            self.assertEqual(ext.get(UNIQUE_KEY_QUERY), mark)
 
     def test_otherKeysOfThatHashDoNotCount(self) -> None:
         """Older messages are asked for until there are enough."""

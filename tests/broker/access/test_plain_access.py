@@ -16,7 +16,7 @@ from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
 from rocketbroker.testing.threads import Threads
 from rocketbroker.wire import fastjson
-from rocketbroker.wire.command import Command
+from rocketbroker.wire.command import VERSION, Command
 from tests.broker.rig import logged
 
 OPS = Credentials("operator", "op-secret")
@@ -70,6 +70,17 @@ class PlainAccessTests(SynchronousTestCase):
                 self.access.before(self.connection, Asked(17, wrong))
             self.assertIn("AclException: ", caught.exception.remark)
         self.assertEqual(self.access.refused, 3)
+
+    def test_queriesByKey(self) -> None:
+        """The mark of a unique key is signed, as clients do since 4.9.4; 4.9.8 refuses
+        it from its own clients."""
+        fields = {"topic": "T", "_UNIQUE_KEY_QUERY": "true"}
+        marked = Asked(12, sign(fields, b"", OPS), version=VERSION)
+        self.access.before(self.connection, marked)
+        late = {**sign({"topic": "T"}, b"", OPS), "_UNIQUE_KEY_QUERY": "true"}
+        self.access.before(self.connection, Asked(12, late, version=399))
+        with self.assertRaises(SystemFailure):
+            self.access.before(self.connection, Asked(12, late, version=VERSION))
 
     def test_changes(self) -> None:
         """They are in the file, and in a line of the log that names the user."""
