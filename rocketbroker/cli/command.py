@@ -58,7 +58,7 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         ),
         "context": VerbPath(
             "rocketbroker.cli.cluster.verbs.context:context",
-            "Names for name servers: list, set, use, delete.",
+            "Names for clusters: list, show, set, use, delete.",
         ),
         "doctor": VerbPath(
             "rocketbroker.cli.cluster.doctor.doctor:doctor",

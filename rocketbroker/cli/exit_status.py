@@ -59,13 +59,30 @@ _ACL_WORDS: Final = (
 _NO_ROUTE: Final = "No topic route info in name server for the topic: "
 
 ACL_ADVICE: Final = (
-    "The cluster controls access: this tool does not sign requests yet. Use mqadmin "
-    "with its credentials, or a broker's port without access control."
+    "The cluster controls access: rocketbroker context set NAME HOST:PORT --access-key "
+    "KEY says for whom requests are signed, or ROCKETMQ_CLIENT_ACCESS_KEY and "
+    "ROCKETMQ_CLIENT_SECRET_KEY, where no context is used."
 )
 TLS_ADVICE: Final = (
-    "If the server speaks only TLS (tls.server.mode=enforcing): this tool does not "
-    "yet. Otherwise see the server's log."
+    "If the server speaks only TLS (tls.server.mode=enforcing): rocketbroker context "
+    "set NAME HOST:PORT --tls, or ROCKETMQ_CLIENT_TLS=true, where no context is used. "
+    "Otherwise see the server's log."
 )
+TRUST_ADVICE: Final = (
+    "rocketbroker context set NAME HOST:PORT --tls-ca FILE (ROCKETMQ_CLIENT_TLS_CA) "
+    "says who has signed certificates, and --no-tls-verify "
+    "(ROCKETMQ_CLIENT_TLS_VERIFY=false) takes those that nobody has."
+)
+NO_TLS_ADVICE: Final = (
+    "If the server speaks no TLS, or wants a certificate of ours: rocketbroker context "
+    "set NAME HOST:PORT without --tls, or with --tls-certificate and --tls-key "
+    "(ROCKETMQ_CLIENT_TLS, ..._TLS_CERTIFICATE, ..._TLS_KEY). The server's log says "
+    "more."
+)
+
+#: How the error of a handshake begins, and what is said of a certificate.
+_NO_TLS: Final = "no TLS with "
+_UNTRUSTED: Final = "its certificate is not trusted"
 
 
 PERMISSION_ADVICE: Final = (
@@ -186,6 +203,8 @@ def _advice(error: RocketbrokerError, text: str, name_servers: Sequence[str]) ->
     ):
         return ACL_ADVICE
     if isinstance(error, ConnectionLost):
+        if _NO_TLS in text:
+            return TRUST_ADVICE if _UNTRUSTED in text else NO_TLS_ADVICE
         if "closed" in text:
             return TLS_ADVICE
         if any(address in text for address in name_servers):

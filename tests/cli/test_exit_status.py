@@ -8,8 +8,10 @@ from rocketbroker.blocking.routes import NoBroker
 from rocketbroker.cli.exit_status import (
     ACL_ADVICE,
     FAILED,
+    NO_TLS_ADVICE,
     NOT_THERE,
     TLS_ADVICE,
+    TRUST_ADVICE,
     NotThere,
     explained,
 )
@@ -63,7 +65,7 @@ class ExplainedTests(SynchronousTestCase):
         self.assertTrue(text.startswith("ns:9876 is gone. "), text)
 
     def test_accessControl(self) -> None:
-        """A cluster that wants signatures is told "not yet"; both kinds of them."""
+        """A cluster that wants signatures, of both kinds, has its advice."""
         for code, remark in (
             (1, "org.apache.rocketmq.acl.common.AclException: No accessKey is confi"),
             (1, "No acl config for rocketmq2"),
@@ -86,6 +88,12 @@ class ExplainedTests(SynchronousTestCase):
         self.assertIn("brokerIP1", self.message(lost))
         lost = ConnectionLost("the connection to ns:9876 is gone: the server closed it")
         self.assertIn(TLS_ADVICE, self.message(lost))
+        lost = ConnectionLost("no TLS with ns:9876: the server closed it")
+        self.assertIn(NO_TLS_ADVICE, self.message(lost))
+        lost = ConnectionLost(
+            "no TLS with ns:9876: TLS: its certificate is not trusted: self-signed"
+        )
+        self.assertIn(TRUST_ADVICE, self.message(lost))
 
     def test_others(self) -> None:
         """Each has its advice; a refusal without words has a text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from click.testing import CliRunner
@@ -77,13 +77,19 @@ STORY: Final[list[tuple[str, str, int]]] = [
 ]
 
 
-def told(names: str) -> Iterator[tuple[str, int, int, list[dict[str, Any]]]]:
-    """Tell the story to a cluster: words, wanted and found exit status, and rows."""
+def told(
+    names: str, environ: Mapping[str, str] | None = None, option: str = "-n"
+) -> Iterator[tuple[str, int, int, list[dict[str, Any]]]]:
+    """Tell the story to a cluster: words, wanted and found exit status, and rows.
+
+    @param names: of it, as the option takes them.
+    @param environ: more variables.
+    """
     for line, stdin, status in STORY:
-        words = [*line.split(), "-n", names]
+        words = [*line.split(), option, names]
         if "jsonl" not in words:
             words += ["-o", "jsonl"]
-        result = CliRunner().invoke(command, words, input=stdin)
+        result = CliRunner().invoke(command, words, input=stdin, env=environ)
         rows = [json.loads(each) for each in result.stdout.splitlines()]
         yield line, status, result.exit_code, [plain(row) for row in rows]
 

@@ -68,8 +68,7 @@ class Cluster:
 
         @param patience: how many seconds servers that are away are waited for.
         """
-        settings = self.client.settings
-        return self._connect(settings.name_servers, settings.seconds, patience)
+        return self._connect(self.client.settings, patience)
 
     def ask(
         self,

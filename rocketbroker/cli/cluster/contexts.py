@@ -1,25 +1,34 @@
 # -*- test-case-name: tests.cli.cluster.test_contexts -*-
-"""Contexts: names for addresses of name servers, which a flag or a variable may also
-give.
+"""Contexts: names for clusters: the addresses of name servers, TLS and keys.
 
 Contexts are kept in C{contexts.json} below C{$XDG_CONFIG_HOME/rocketbroker}, or
-C{~/.config/rocketbroker}::
+C{~/.config/rocketbroker}, which only its owner may read::
 
-    {"current": "test", "contexts": {"test": {"namesrv": "10.0.0.1:9876;other:9876"}}}
+    {"current": "test", "contexts": {"test": {
+        "namesrv": "10.0.0.1:9876;other:9876",
+        "tls": true, "tls_ca": "/etc/rocketmq/ca.crt", "access_key": "operator", ...}}}
 
 In this order: C{-n}, C{--context}, C{ROCKETMQ_NAMESRV}, C{NAMESRV_ADDR} (as RocketMQ's
-clients and tools know it), the current context, C{127.0.0.1:9876}.
+clients and tools know it), the current context, C{127.0.0.1:9876}. A context says all
+about access, so that the keys of one cluster are not used at another; where no context
+is used, variables say it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
+from rocketbroker.cli.cluster.access import (
+    Access,
+    access_of,
+    access_of_environment,
+)
 from rocketbroker.cli.exit_status import NotThere
 from rocketbroker.errors import ConfigurationError
 
@@ -30,28 +39,47 @@ DEFAULT_NAME_SERVER: Final = "127.0.0.1:9876"
 
 
 @attrs.frozen
+class Context:
+    """One context.
+
+    @ivar options: of its access, as L{access_of} takes them.
+    """
+
+    name_servers: str
+    options: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+
+
+@attrs.frozen
 class Contexts:
     """The content of the file.
 
-    @ivar name_servers: by the context's name.
+    @ivar known: by the context's name.
     @ivar current: the one that is used where nothing else is said.
     """
 
-    name_servers: dict[str, str] = attrs.field(factory=dict)
+    known: dict[str, Context] = attrs.field(factory=dict)
     current: str | None = None
 
-    def of(self, name: str) -> str:
-        """The name servers of a context.
+    def of(self, name: str) -> Context:
+        """The context of a name.
 
         @raise NotThere: there is no such context.
         """
-        if name not in self.name_servers:
-            known = ", ".join(sorted(self.name_servers)) or "none"
+        if name not in self.known:
+            names = ", ".join(sorted(self.known)) or "none"
             raise NotThere(
-                f"There is no context {name}; there are: {known}. rocketbroker context "
+                f"There is no context {name}; there are: {names}. rocketbroker context "
                 "set NAME HOST:PORT makes one."
             )
-        return self.name_servers[name]
+        return self.known[name]
+
+
+@attrs.frozen
+class Target:
+    """Which cluster is asked, and how."""
+
+    name_servers: str
+    access: Access
 
 
 def path_of(environ: Mapping[str, str]) -> str:
@@ -70,13 +98,11 @@ def load(path: str) -> Contexts:
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
-        return Contexts(
-            {
-                str(name): str(context["namesrv"])
-                for name, context in content["contexts"].items()
-            },
-            content.get("current"),
-        )
+        known = {
+            str(name): Context(str(options.pop("namesrv")), options)
+            for name, options in content["contexts"].items()
+        }
+        return Contexts(known, content.get("current"))
     except FileNotFoundError:
         return Contexts()
     except OSError as error:
@@ -88,38 +114,46 @@ def load(path: str) -> Contexts:
 
 
 def save(path: str, contexts: Contexts) -> None:
-    """Replace the file as a whole.
+    """Replace the file as a whole; nobody else may ever read it.
 
     @raise OSError: it cannot be written.
     """
     content = {
         "current": contexts.current,
         "contexts": {
-            name: {"namesrv": servers}
-            for name, servers in sorted(contexts.name_servers.items())
+            name: {"namesrv": context.name_servers, **context.options}
+            for name, context in sorted(contexts.known.items())
         },
     }
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+    new = f"{path}.tmp"
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(new)  # it would keep its mode, and who has opened it
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
         json.dump(content, file, indent=2)
         file.write("\n")
-    os.replace(f"{path}.tmp", path)
+    os.replace(new, path)
 
 
-def choose(namesrv: str | None, context: str | None, environ: Mapping[str, str]) -> str:
-    """The name servers to use.
+def choose(
+    namesrv: str | None, context: str | None, environ: Mapping[str, str]
+) -> Target:
+    """Which cluster is asked, and how.
 
     @param namesrv: the value of C{-n}.
     @param context: the value of C{--context}.
     @raise NotThere: there is no such context.
-    @raise ConfigurationError: the contexts cannot be read.
+    @raise ConfigurationError: the contexts cannot be read, or what is said of access
+        is not in order.
     """
-    if namesrv:
-        return namesrv
-    if not context:
-        for variable in VARIABLES:
-            if environ.get(variable):
-                return environ[variable]
-    contexts = load(path_of(environ))
-    name = context or contexts.current
-    return contexts.of(name) if name else DEFAULT_NAME_SERVER
+    if not namesrv and not context:
+        namesrv = next(filter(None, map(environ.get, VARIABLES)), None)
+    if not namesrv:
+        contexts = load(path_of(environ))
+        name = context or contexts.current
+        if name:
+            found = contexts.of(name)
+            access = access_of(found.options, f"context {name}")
+            return Target(found.name_servers, access)
+    return Target(namesrv or DEFAULT_NAME_SERVER, access_of_environment(environ))

@@ -69,7 +69,9 @@ _CLUSTER: Final = [
         help="Name servers. [default: ROCKETMQ_NAMESRV, NAMESRV_ADDR, the current "
         "context, 127.0.0.1:9876]",
     ),
-    click.option("--context", metavar="NAME", help="Name servers by their name."),
+    click.option(
+        "--context", metavar="NAME", help="A cluster by its name: context set."
+    ),
     click.option(
         "--timeout",
         type=click.FloatRange(min=0.01),
@@ -125,13 +127,15 @@ def cluster_of(context: click.Context, values: dict[str, Any]) -> Cluster:
 
     @param values: of the options, some of which may be missing in completion.
     """
-    servers = contexts.choose(values.get("namesrv"), values.get("context"), os.environ)
+    target = contexts.choose(values.get("namesrv"), values.get("context"), os.environ)
     surroundings = surroundings_of(context)
     settings = Settings(
-        servers,
+        target.name_servers,
         seconds=values.get("timeout") or TIMEOUT,
         machine=surroundings.machine,
         patience=0.0,
+        tls=target.access.tls,
+        credentials=target.access.credentials or surroundings.keys,
     )
     return Cluster(Client(settings), surroundings.connect)
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 
+from rocketbroker.auth.signatures import Credentials
 from rocketbroker.blocking.machine import Machine, ThisMachine
+from rocketbroker.blocking.settings import Settings
+from rocketbroker.cli.cluster.access import Access, client_options
 from rocketbroker.records.outgoing import Message
 from rocketbroker.routing.send_requests import SendResult
 from rocketbroker.routing.topic_view import MessageQueue
+
+if TYPE_CHECKING:
+    from rocketbroker.threads import Session
 
 
 class Sender(Protocol):
@@ -37,17 +43,25 @@ class Sender(Protocol):
         """See C{rocketbroker.client.session.Session.send_batch}."""
 
 
-#: Connects to name servers; with so many seconds for a request, and such patience.
-Connect: TypeAlias = Callable[[str, float, float], AbstractContextManager[Sender]]
+#: Connects to a cluster as the settings say, with so much patience in seconds.
+Connect: TypeAlias = Callable[[Settings, float], AbstractContextManager[Sender]]
 
 
 def connect(
-    name_servers: str, seconds: float, patience: float
-) -> AbstractContextManager[Sender]:
-    """A session of L{rocketbroker.threads}."""
+    settings: Settings, patience: float | None = None
+) -> AbstractContextManager[Session]:
+    """A session of L{rocketbroker.threads}.
+
+    @param patience: C{None}: the usual one.
+    """
     from rocketbroker.threads import connect as open_session  # few verbs need it
 
-    return open_session(name_servers, seconds=seconds, patience=patience)
+    access = Access(tls=settings.tls, credentials=settings.credentials)
+    options = client_options(access)
+    options["seconds"] = settings.seconds
+    if patience is not None:
+        options["patience"] = patience
+    return open_session(settings.name_servers, **options)
 
 
 @attrs.frozen
@@ -56,7 +70,9 @@ class Surroundings:
 
     @ivar machine: of the blocking client.
     @ivar connect: what verbs send with.
+    @ivar keys: what requests are signed with where nothing else says it.
     """
 
     machine: Machine = attrs.field(factory=ThisMachine)
     connect: Connect = connect
+    keys: Credentials | None = None

@@ -213,6 +213,7 @@ class VerbCase(SynchronousTestCase):
     """Calls of verbs in this process.
 
     @cvar is_testing: whether the broker is in testing mode.
+    @ivar environ: more variables of the command.
     """
 
     is_testing = False
@@ -222,6 +223,7 @@ class VerbCase(SynchronousTestCase):
         self.cluster = AdminCluster(self.is_testing)
         self.addCleanup(self.cluster.close)
         self.home = self.mktemp()
+        self.environ: dict[str, str] = {}
 
     def call(
         self, *words: str, status: int = 0, stdin: str | bytes | IO[bytes] | None = None
@@ -237,6 +239,7 @@ class VerbCase(SynchronousTestCase):
                 "ROCKETMQ_NAMESRV": NAME_SERVER,
                 "NAMESRV_ADDR": None,
                 "TZ": "UTC",
+                **self.environ,
             },
         )
         if result.exception is not None and not isinstance(

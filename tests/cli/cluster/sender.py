@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
+from rocketbroker.blocking.settings import Settings
 from rocketbroker.client.local_offsets import OffsetFolder
 from rocketbroker.client.session import Session
 from rocketbroker.client.settings import ClientSettings, ProducerSettings
@@ -32,13 +33,18 @@ class MemorySender:
     """
 
     def __init__(
-        self, machine: ScriptedMachine, names: str, seconds: float, patience: float
+        self, machine: ScriptedMachine, given: Settings, patience: float
     ) -> None:
         self.runtime = MemoryRuntime()
         self.runtime.advance(machine.now - self.runtime.monotonic())
         self._machine = machine
+        names, keys = name_server_list(given.name_servers), given.credentials
         settings = ClientSettings(
-            name_servers=name_server_list(names), seconds=seconds, patience=patience
+            name_servers=names,
+            seconds=given.seconds,
+            patience=patience,
+            access_key=keys.access_key if keys else None,
+            secret_key=keys.secret_key if keys else None,
         )
         self._session = Session(
             self.runtime,

@@ -15,9 +15,10 @@ from typing import Final, NoReturn, final
 
 from rocketbroker.blocking.routes import MessageQueue
 from rocketbroker.cli.cluster.cluster import Cluster
+from rocketbroker.cli.cluster.surroundings import connect
 from rocketbroker.client.runtimes.machine import may_watch_termination
 from rocketbroker.errors import RequestTimeout
-from rocketbroker.threads import MessageStream, ReceivedMessage, connect
+from rocketbroker.threads import MessageStream, ReceivedMessage
 
 #: How long one look waits for a message, in seconds.
 POLL_SECONDS: Final = 0.2
@@ -47,13 +48,12 @@ def member(
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
 
-    servers = cluster.client.settings.name_servers
     watches = may_watch_termination()
     if watches:
         signal.signal(signal.SIGTERM, end)
     try:
         with (
-            connect(servers, seconds=cluster.client.settings.seconds) as mq,
+            connect(cluster.client.settings) as mq,
             mq.consumer(
                 topic, group, start=start, tags=tags, commit_seconds=COMMIT_SECONDS
             ) as messages,

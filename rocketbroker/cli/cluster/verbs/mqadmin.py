@@ -7,11 +7,16 @@ time. What they print is ours.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 
+import attrs
 import click
 
+from rocketbroker.cli.cluster.access import keys_of_mqadmin
+from rocketbroker.cli.cluster.options import surroundings_of
+from rocketbroker.cli.cluster.surroundings import Surroundings
 from rocketbroker.cli.cluster.verbs.mqadmin_names import (
     COMMANDS,
     MISSING,
@@ -19,7 +24,8 @@ from rocketbroker.cli.cluster.verbs.mqadmin_names import (
     Translation,
     Values,
 )
-from rocketbroker.cli.exit_status import USAGE, Failure
+from rocketbroker.cli.exit_status import USAGE, Failure, explained
+from rocketbroker.errors import ConfigurationError
 
 
 def parse(words: Sequence[str], translation: Translation, name: str) -> Values:
@@ -92,7 +98,9 @@ def list_commands() -> None:
 def mqadmin(context: click.Context, name: str | None, words: tuple[str, ...]) -> None:
     """Do what mqadmin's command NAME does, with its options.
 
-    The calls that it becomes are shown. Without NAME: a list of all.
+    The calls that it becomes are shown. Without NAME: a list of all. Requests are
+    signed as mqadmin's with the keys of ROCKETMQ_HOME/conf/tools.yml, where neither a
+    context nor the environment says others.
     """
     if name is None:
         list_commands()
@@ -103,6 +111,7 @@ def mqadmin(context: click.Context, name: str | None, words: tuple[str, ...]) ->
     if "-h" in words or "--help" in words:
         click.echo(usage(name))
         return
+    context.find_root().obj = signing(surroundings_of(context))
     translation = COMMANDS[name]
     values = parse(words, translation, name)
     calls = translation.calls(values)
@@ -120,6 +129,14 @@ def mqadmin(context: click.Context, name: str | None, words: tuple[str, ...]) ->
         else:
             if translation.fallback:
                 return
+
+
+def signing(surroundings: Surroundings) -> Surroundings:
+    """Surroundings with the keys of mqadmin's file, if there is one."""
+    try:
+        return attrs.evolve(surroundings, keys=keys_of_mqadmin(os.environ))
+    except ConfigurationError as error:
+        raise explained(error) from error
 
 
 def _call(context: click.Context, call: Call, name_servers: str | None) -> None:

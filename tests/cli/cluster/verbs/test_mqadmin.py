@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import click
 
 from rocketbroker.cli.cluster.verbs.mqadmin_names import COMMANDS, MISSING, moment
 from rocketbroker.cli.command import command as rocketbroker
-from tests.cli.cluster.cluster import BROKER, VerbCase
+from tests.cli.cluster.cluster import BROKER, NAME_SERVER, VerbCase
 
 FACTS = Path(__file__).resolve().parents[4] / "docs" / "facts" / "admin.md"
 
@@ -124,6 +125,38 @@ class CallsTests(VerbCase):
         """A word with a quote or a space is quoted as shells do it."""
         result = self.call("mqadmin", "sendMessage", "-t", "T", "-p", "it's one")
         self.assertIn("""send T 'it'"'"'s one'\n""", result.stderr)
+
+    def test_keysOfTheTools(self) -> None:
+        """Requests are signed with those of mqadmin's file, which is not shown; those
+        that the environment says go before them."""
+        home = os.path.abspath(self.mktemp())
+        os.makedirs(os.path.join(home, "conf"))
+        self.environ = {"ROCKETMQ_HOME": home}
+        for text, variables, key in (
+            (None, {}, None),
+            ("accessKey: tools\nsecretKey: hidden-secret", {}, "tools"),
+            (None, {"ACCESS_KEY": "mine", "SECRET_KEY": "hidden"}, "mine"),
+        ):
+            if text is not None:
+                with open(os.path.join(home, "conf", "tools.yml"), "w") as file:
+                    file.write(text)
+            for name, value in variables.items():
+                self.environ[f"ROCKETMQ_CLIENT_{name}"] = value
+            result = self.call("mqadmin", "topicRoute", "-t", "T", "-n", NAME_SERVER)
+            command = self.cluster.machine.requests[-1][1]
+            self.assertEqual((command.ext or {}).get("AccessKey"), key)
+            self.assertNotIn("hidden", result.output)
+
+    def test_damagedKeysOfTheTools(self) -> None:
+        """Nothing is asked without them."""
+        home = os.path.abspath(self.mktemp())
+        os.makedirs(os.path.join(home, "conf"))
+        self.environ = {"ROCKETMQ_HOME": home}
+        with open(os.path.join(home, "conf", "tools.yml"), "w") as file:
+            file.write("hidden: [")
+        result = self.call("mqadmin", "topicList", status=1)
+        self.assertIn("tools.yml has to have accessKey", result.stderr)
+        self.assertEqual(self.cluster.machine.requests, [])
 
     def test_keysInASpanOfTime(self) -> None:
         """queryMsgByKey looks from -b to -e; 0 is any time."""

@@ -1,0 +1,158 @@
+"""The command line at a cluster that speaks only TLS and controls access."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import select
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+from twisted.trial.unittest import SynchronousTestCase
+
+from rocketbroker.cli.command import command
+from scripts.lab.servers import environment
+from tests.integration.secured import SecuredCluster
+from tests.integration.verbs import told
+from tests.missing import needs
+
+#: What the story has no verb of.
+MORE = (
+    "topic create Orders",
+    "top --once",
+    "bench send Orders --seconds 0.1 -o jsonl",
+    "bench receive Orders --seconds 0.5 -o jsonl",
+    "message receive Orders -g billing -c 1",
+    "doctor",
+    "broker status broker-a",
+    "broker replicas",
+    "broker services broker-a",
+    "namesrv settings",
+    "mqadmin topicList",
+)
+
+COMMAND = (sys.executable, "-m", "rocketbroker.cli.command")
+
+#: How long a terminal is waited for, in seconds.
+SECONDS = 60.0
+
+
+class Terminal:
+    """The command at a terminal of its own.
+
+    @ivar seen: what it has shown until now.
+    """
+
+    def __init__(self, line: str, environ: Mapping[str, str]) -> None:
+        self.seen = b""
+        self._process, self._end = pty.fork()
+        if not self._process:
+            os.execve(COMMAND[0], [*COMMAND, *line.split()], {**environ})
+
+    def answer(self, question: bytes, text: bytes) -> None:
+        """Wait for a question, and type a line."""
+        while question not in self.seen:
+            self.seen += self._more()
+        os.write(self._end, text + b"\n")
+
+    def _more(self) -> bytes:
+        if not select.select([self._end], [], [], SECONDS)[0]:
+            raise AssertionError(f"it only shows {self.seen!r}")
+        return os.read(self._end, 4096)
+
+    def status(self) -> int:
+        """Read all, and wait for its end."""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while data := self._more():
+                self.seen += data
+        os.close(self._end)
+        return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+
+
+@needs("cryptography")
+class SecuredCommandTests(SynchronousTestCase):
+    """Verbs with access, and without."""
+
+    def setUp(self) -> None:
+        """The cluster, and a directory for contexts."""
+        self.secured = SecuredCluster(Path(self.mktemp()))
+        self.addCleanup(self.secured.cluster.stop)
+        self.secured.cluster.start()
+        self.environ = {"XDG_CONFIG_HOME": str(self.secured.folder)}
+
+    def call(
+        self,
+        line: str,
+        status: int = 0,
+        stdin: str = "",
+        variables: Mapping[str, str] = {},
+    ) -> Result:
+        """Call a verb; nothing that it says has a secret."""
+        environ = {**self.environ, **variables}
+        result = CliRunner().invoke(command, line.split(), input=stdin, env=environ)
+        self.assertEqual(result.exit_code, status, (line, result.output))
+        self.assertNotIn("hidden", result.output)
+        return result
+
+    def test_verbs(self) -> None:
+        """Every verb works with the environment's access, and with a context's."""
+        keys = "--access-key administrator --secret-key-file -"
+        words = f"context set live {self.secured.names} --tls-ca {self.secured.ca}"
+        self.call(f"{words} {keys} --use", stdin="hidden-admin-secret\n")
+        names = self.secured.names
+        for where, option, variables in (
+            (names, "-n", self.secured.variables() | {"ROCKETMQ_NAMESRV": names}),
+            ("live", "--context", {}),
+        ):
+            environ = {**self.environ, **variables}
+            for line, wanted, found, _ in told(where, environ, option):
+                self.assertEqual(found, wanted, (option, line))
+            for line in MORE:
+                more = "" if line.startswith("mqadmin") else f" {option} {where}"
+                self.call(line + more, variables=variables)
+            for left in (
+                "topic delete Orders",
+                "topic delete Nowhere",
+                "group delete H",
+            ):
+                self.call(f"{left} --yes {option} {where}", variables=variables)
+
+    def test_secretIsAskedFor(self) -> None:
+        """At a terminal, which does not show it."""
+        names, ca = self.secured.names, self.secured.ca
+        line = f"context set asked {names} --tls-ca {ca} --access-key administrator"
+        terminal = Terminal(line, {**environment(), **self.environ})
+        terminal.answer(b"Secret of administrator:", b"hidden-admin-secret")
+        self.assertEqual(terminal.status(), 0, terminal.seen)
+        self.assertNotIn(b"hidden", terminal.seen)
+        self.call("cluster ls --context asked")
+
+    def test_keysOfTheTools(self) -> None:
+        """mqadmin's names sign with mqadmin's file."""
+        tools = self.secured.folder / "conf" / "tools.yml"
+        line = f"mqadmin clusterList -n {self.secured.names}"
+        environ = {
+            "ROCKETMQ_HOME": str(self.secured.folder),
+            "ROCKETMQ_CLIENT_TLS": "true",
+            "ROCKETMQ_CLIENT_TLS_VERIFY": "false",
+        }
+        self.call(line, 1, variables=environ)
+        tools.write_text("accessKey: administrator\nsecretKey: hidden-admin-secret\n")
+        self.call(line, variables=environ)
+
+    def test_advice(self) -> None:
+        """What is missing is said, and how to give it."""
+        names = self.secured.names
+        untrusted = {"ROCKETMQ_CLIENT_TLS": "true"}
+        unsigned = {**untrusted, "ROCKETMQ_CLIENT_TLS_CA": str(self.secured.ca)}
+        for variables, words in (
+            ({}, "ROCKETMQ_CLIENT_TLS=true"),
+            (untrusted, "--tls-ca FILE"),
+            (unsigned, "--access-key KEY"),
+            (self.secured.variables(secret="hidden-guess"), "--access-key KEY"),
+        ):
+            result = self.call(f"topic ls -n {names}", 1, variables=variables)
+            self.assertIn(words, result.stderr)
