@@ -36,6 +36,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
 @click.group(
     cls=LazyCommands,
     places={
+        "acl": VerbPath(
+            "rocketbroker.cli.cluster.verbs.acl:acl",
+            "Policies of users (ACL 2.0): list, show, create, update, copy, delete.",
+        ),
         "group": VerbPath(
             "rocketbroker.cli.cluster.verbs.group:group",
             "Consumer groups: list, show lags, create, update, reset, delete.",
@@ -47,6 +51,10 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         "broker": VerbPath(
             "rocketbroker.cli.cluster.verbs.broker:broker",
             "Brokers: run, status, replicas, services, settings, set, clean.",
+        ),
+        "can-i": VerbPath(
+            "rocketbroker.cli.cluster.verbs.whoami:can_i",
+            "Ask whether we may do something: can-i pub topic Orders.",
         ),
         "cluster": VerbPath(
             "rocketbroker.cli.cluster.verbs.broker:cluster",
@@ -115,6 +123,14 @@ def print_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
         "topic": VerbPath(
             "rocketbroker.cli.cluster.verbs.topic:topic",
             "Topics: list, show, create, update, move, delete.",
+        ),
+        "user": VerbPath(
+            "rocketbroker.cli.cluster.verbs.user:user",
+            "Users of ACL 2.0: list, show, create, update, copy, delete.",
+        ),
+        "whoami": VerbPath(
+            "rocketbroker.cli.cluster.verbs.whoami:whoami",
+            "Show for whom each broker takes us, and which rule says so.",
         ),
     },
     context_settings={"help_option_names": ["-h", "--help"]},

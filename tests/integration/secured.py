@@ -21,6 +21,16 @@ accounts:
   groupPerms: [billing=SUB]
 """
 
+#: Settings of a broker with users of ACL 2.0, of whom there are two.
+POLICIES = {
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "true",
+    "initAuthenticationUser": '{"username":"root","password":"hidden-root-secret"}',
+    "innerClientAuthenticationCredentials": (
+        '{"accessKey":"inner","secretKey":"hidden-inner-secret"}'
+    ),
+}
+
 
 class SecuredCluster:
     """One, with a directory of files.

@@ -9,13 +9,14 @@ import select
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.cli.command import command
 from scripts.lab.servers import environment
-from tests.integration.secured import SecuredCluster
+from tests.integration.secured import POLICIES, SecuredCluster
 from tests.integration.verbs import told
 from tests.missing import needs
 
@@ -72,13 +73,17 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
 
 
-@needs("cryptography")
-class SecuredCommandTests(SynchronousTestCase):
-    """Verbs with access, and without."""
+class SecuredCase(SynchronousTestCase):
+    """Calls of verbs at a cluster.
+
+    @cvar settings: of its broker.
+    """
+
+    settings: ClassVar[dict[str, str]] = {}
 
     def setUp(self) -> None:
         """The cluster, and a directory for contexts."""
-        self.secured = SecuredCluster(Path(self.mktemp()))
+        self.secured = SecuredCluster(Path(self.mktemp()), **self.settings)
         self.addCleanup(self.secured.cluster.stop)
         self.secured.cluster.start()
         self.environ = {"XDG_CONFIG_HOME": str(self.secured.folder)}
@@ -96,6 +101,11 @@ class SecuredCommandTests(SynchronousTestCase):
         self.assertEqual(result.exit_code, status, (line, result.output))
         self.assertNotIn("hidden", result.output)
         return result
+
+
+@needs("cryptography")
+class SecuredCommandTests(SecuredCase):
+    """Verbs with access, and without."""
 
     def test_verbs(self) -> None:
         """Every verb works with the environment's access, and with a context's."""
@@ -156,3 +166,43 @@ class SecuredCommandTests(SynchronousTestCase):
         ):
             result = self.call(f"topic ls -n {names}", 1, variables=variables)
             self.assertIn(words, result.stderr)
+
+
+@needs("cryptography")
+class PolicyCommandTests(SecuredCase):
+    """Users and policies of ACL 2.0."""
+
+    settings = POLICIES
+
+    def test_users(self) -> None:
+        """A super user makes another one, and says what that one may do."""
+        names = self.secured.names
+        servers = {"ROCKETMQ_NAMESRV": names}
+        root = self.secured.variables("root", "hidden-root-secret") | servers
+        billing = self.secured.variables("billing", "hidden-b-secret") | servers
+        for line, wanted, found, _ in told(names, {**self.environ, **root}):
+            self.assertEqual(found, wanted, line)
+        for line in ("topic create Orders", "topic create Secrets"):
+            self.call(line, variables=root)
+        self.call("whoami", 1, variables=billing)
+        line = "user create billing --password-file -"
+        self.call(line, stdin="hidden-b-secret\n", variables=root)
+        for line in (
+            "acl create billing Topic:Orders --actions pub,sub,get",
+            "acl create billing Group:billing --actions sub",
+        ):
+            self.call(line, variables=root)
+        self.assertIn("user billing", self.call("whoami", variables=billing).stdout)
+        for line, status in (
+            ("can-i pub topic Orders", 0),
+            ("can-i pub topic Secrets", 1),
+            ("message send Orders x", 0),
+            ("message send Secrets x", 1),
+            ("message receive Orders -g billing -c 1", 0),
+            ("user ls", 1),
+        ):
+            self.call(line, status, variables=billing)
+        self.call("mqadmin updateUser -u billing -s disable", variables=root)
+        self.call("message send Orders x", 1, variables=billing)
+        self.call("mqadmin deleteUser -u billing", variables=root)
+        self.call("acl show billing", 3, variables=root)

@@ -3,7 +3,8 @@
 
 The parts:
 
-  - L{contexts}: which name servers.
+  - L{contexts}: which name servers; L{access}: with which TLS and keys; L{secrets}:
+    what users give for them.
   - L{options}: what all verbs share: options, output, watching, confirmation, errors.
   - L{cluster}: name servers and brokers, and requests to them.
   - L{outages}: which servers do not answer while a verb goes on, since when.

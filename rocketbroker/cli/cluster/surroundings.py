@@ -71,8 +71,10 @@ class Surroundings:
     @ivar machine: of the blocking client.
     @ivar connect: what verbs send with.
     @ivar keys: what requests are signed with where nothing else says it.
+    @ivar password: what a user has given for one that verbs ask for.
     """
 
     machine: Machine = attrs.field(factory=ThisMachine)
     connect: Connect = connect
     keys: Credentials | None = None
+    password: str | None = attrs.field(default=None, repr=False)

@@ -7,9 +7,9 @@ time moves when a request waits for something.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import click
 from click.testing import CliRunner, Result
@@ -45,6 +45,19 @@ BROKER = "10.0.0.1:10911"
 
 #: Of a broker that the name server knows, and which does not answer.
 AWAY = "10.0.0.2:10911"
+
+#: Of a broker with ACL 2.0 and a first user.
+POLICIES = {
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "true",
+    "initAuthenticationUser": '{"username":"root","password":"hidden-root"}',
+}
+
+#: With which we are that user.
+FIRST_USER = {
+    "ROCKETMQ_CLIENT_ACCESS_KEY": "root",
+    "ROCKETMQ_CLIENT_SECRET_KEY": "hidden-root",
+}
 
 #: How often time moves by a tenth of a second until a request must have its answer.
 MAX_STEPS = 200
@@ -87,9 +100,10 @@ class AdminCluster:
     @ivar surroundings: of the command.
     """
 
-    def __init__(self, testing: bool = False) -> None:
+    def __init__(self, testing: bool = False, settings: Mapping[str, str] = {}) -> None:
         """
         @param testing: whether the broker is in testing mode.
+        @param settings: more of them, of the broker.
         """
         self.faults: dict[int, Fault] = {}
         connection = RecordedConnection(b"\x0a\0\0\1", 40000)
@@ -102,7 +116,11 @@ class AdminCluster:
             lambda address, command: None,
         )
         self.rig = Rig(
-            {"namesrvAddr": NAME_SERVER, "autoCreateTopicEnable": "false"},
+            {
+                "namesrvAddr": NAME_SERVER,
+                "autoCreateTopicEnable": "false",
+                **settings,
+            },
             client=LocalCaller(server.responders, connection),
             testing=testing,
         )
@@ -213,14 +231,16 @@ class VerbCase(SynchronousTestCase):
     """Calls of verbs in this process.
 
     @cvar is_testing: whether the broker is in testing mode.
+    @cvar broker_settings: more of them, of the broker.
     @ivar environ: more variables of the command.
     """
 
     is_testing = False
+    broker_settings: ClassVar[dict[str, str]] = {}
 
     def setUp(self) -> None:
         """A cluster, and a directory for contexts."""
-        self.cluster = AdminCluster(self.is_testing)
+        self.cluster = AdminCluster(self.is_testing, self.broker_settings)
         self.addCleanup(self.cluster.close)
         self.home = self.mktemp()
         self.environ: dict[str, str] = {}

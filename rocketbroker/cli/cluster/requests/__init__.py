@@ -7,5 +7,6 @@ says which. Their results are values of L{rocketbroker.wire.bodies}.
   - L{topics}: settings, queues, creating, deleting; L{static_topics}: moving.
   - L{groups}: settings, members, progress, resets.
   - L{brokers}: runtime info and settings; L{clients}: connected producers.
+  - L{access}: users, policies, and which rule decides.
   - L{messages}: by key, id, offset and time, and as they are shown.
 """

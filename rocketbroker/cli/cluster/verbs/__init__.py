@@ -9,6 +9,7 @@ The modules:
   - L{broker}: also the noun cluster; L{clients}: the nouns consumer and producer.
   - L{top}: rates and lags, live. L{bench}: loads.
   - L{namesrv}: settings, write permissions. L{mqadmin}: RocketMQ's
-    spellings; L{mqadmin_names}: what becomes of each.
-  - L{offset}, L{kv}; L{context}: names for name servers.
+    spellings; L{mqadmin_names}, L{mqadmin_access}: what becomes of each.
+  - L{user}, L{acl}: of ACL 2.0; L{whoami}: also can-i: which rule decides.
+  - L{offset}, L{kv}; L{context}: names for clusters, with their TLS and keys.
 """

@@ -17,9 +17,8 @@ import click
 from rocketbroker.cli.cluster.access import keys_of_mqadmin
 from rocketbroker.cli.cluster.options import surroundings_of
 from rocketbroker.cli.cluster.surroundings import Surroundings
-from rocketbroker.cli.cluster.verbs.mqadmin_names import (
-    COMMANDS,
-    MISSING,
+from rocketbroker.cli.cluster.verbs.mqadmin_names import COMMANDS, MISSING
+from rocketbroker.cli.cluster.verbs.mqadmin_translation import (
     Call,
     Translation,
     Values,
@@ -111,9 +110,13 @@ def mqadmin(context: click.Context, name: str | None, words: tuple[str, ...]) ->
     if "-h" in words or "--help" in words:
         click.echo(usage(name))
         return
-    context.find_root().obj = signing(surroundings_of(context))
     translation = COMMANDS[name]
     values = parse(words, translation, name)
+    surroundings = signing(surroundings_of(context))
+    if translation.password in values:
+        password = values[translation.password]
+        surroundings = attrs.evolve(surroundings, password=password)
+    context.find_root().obj = surroundings
     calls = translation.calls(values)
     for number, call in enumerate(calls):
         is_last = number == len(calls) - 1

@@ -8,43 +8,18 @@ sentence says why, or what to use instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
-import attrs
-
+from rocketbroker.cli.cluster.verbs.mqadmin_access import ACCESS
+from rocketbroker.cli.cluster.verbs.mqadmin_translation import (
+    Call,
+    Translation,
+    Values,
+    broker,
+    place,
+)
 from rocketbroker.cli.exit_status import USAGE, Failure
-
-#: Values of options by their letters; a flag that is given is "true".
-Values: TypeAlias = Mapping[str, str]
-
-#: The words of one call of ours.
-Call: TypeAlias = list[str]
-
-
-@attrs.frozen
-class Translation:
-    """A command that we have.
-
-    @ivar options: C{letter/name} each; a C{*} behind it is needed, a C{?} takes no
-        value.
-    @ivar calls: makes our calls.
-    @ivar fallback: whether the second call is made only where the first one fails.
-    """
-
-    options: str
-    calls: Callable[[Values], list[Call]]
-    fallback: bool = False
-
-
-def place(values: Values) -> Call:
-    """Where: C{-b} or C{-c}."""
-    found = []
-    for letter, option in (("b", "--broker"), ("c", "--cluster")):
-        if letter in values:
-            found += [option, values[letter]]
-    return found
 
 
 def static_place(values: Values) -> Call:
@@ -54,13 +29,6 @@ def static_place(values: Values) -> Call:
         return ["--cluster", values["c"]]
     names = values.get("b", "").split(",")
     return [word for name in names if name for word in ("--broker", name)]
-
-
-def broker(values: Values) -> str:
-    """The broker of C{-b}, which our verb needs."""
-    if "b" not in values:
-        raise Failure("Give -b BROKER; 'rocketbroker cluster ls' shows them.", USAGE)
-    return values["b"]
 
 
 def topic_settings(values: Values, is_new: bool) -> Call:
@@ -217,7 +185,6 @@ def clean(what: str) -> Translation:
 
 
 _CONTROLLER: Final = "It is about controllers, which rocketbroker does not have yet."
-_ACCESS: Final = "It is about access control, which this tool does not serve yet."
 _POP: Final = "It is about POP consumption, which this tool does not serve yet."
 _ROCKSDB: Final = "It is about RocksDB, which rocketbroker does not use."
 _CONTAINER: Final = "It is about containers of brokers, which this tool does not serve."
@@ -227,6 +194,7 @@ _FILES: Final = "Give a topic or a group at a time: "
 
 #: What we have. The letters of options are mqadmin's.
 COMMANDS: Final[dict[str, Translation]] = {
+    **ACCESS,
     "updateTopic": Translation(
         "t/topic* b/brokerAddr c/clusterName r/readQueueNums w/writeQueueNums p/perm "
         "o/order u/unit s/hasUnitSub a/attributes",
@@ -445,22 +413,5 @@ MISSING: Final[dict[str, str]] = {
             "cleanBrokerMetadata",
         ),
         _CONTROLLER,
-    ),
-    **dict.fromkeys(
-        (
-            "createUser",
-            "updateUser",
-            "deleteUser",
-            "getUser",
-            "listUser",
-            "copyUser",
-            "createAcl",
-            "updateAcl",
-            "deleteAcl",
-            "getAcl",
-            "listAcl",
-            "copyAcl",
-        ),
-        _ACCESS,
     ),
 }

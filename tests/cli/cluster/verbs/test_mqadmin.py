@@ -7,10 +7,18 @@ import re
 from pathlib import Path
 
 import click
+from click.testing import Result
 
+from rocketbroker.cli.cluster.surroundings import Surroundings
 from rocketbroker.cli.cluster.verbs.mqadmin_names import COMMANDS, MISSING, moment
 from rocketbroker.cli.command import command as rocketbroker
-from tests.cli.cluster.cluster import BROKER, NAME_SERVER, VerbCase
+from tests.cli.cluster.cluster import (
+    BROKER,
+    FIRST_USER,
+    NAME_SERVER,
+    POLICIES,
+    VerbCase,
+)
 
 FACTS = Path(__file__).resolve().parents[4] / "docs" / "facts" / "admin.md"
 
@@ -29,7 +37,25 @@ SAMPLES = {
     "c": "5",
     "m": "64",
     "v": "1",
+    **{f"{verb}Acl s": "User:x" for verb in ("create", "update", "delete", "get")},
+    "copyAcl s": "User:x,User:y",
+    **{
+        f"{verb}Acl {letter}": text
+        for verb in ("create", "update")
+        for letter, text in (
+            ("r", "Topic:x,Group:y*"),
+            ("a", "Pub,Sub"),
+            ("d", "Allow"),
+            ("i", "10.0.0.0/8"),
+        )
+    },
+    "deleteAcl r": "Topic:x,Group:y",
+    "updateUser s": "disable",
+    **{f"{verb}User t": "Super" for verb in ("create", "update")},
 }
+
+#: A command about policies.
+ACL = ("createAcl", "-s", "User:x", "-r", "*", "-a", "Pub")
 
 
 class NamesTests(VerbCase):
@@ -57,7 +83,10 @@ class NamesTests(VerbCase):
             letters = [text.partition("/")[0] for text in options]
             needed = [t.partition("/")[0] for t in options if "*" in t]
             for given in (letters, needed):
-                values = {each: SAMPLES.get(each, "x") for each in given}
+                values = {
+                    each: SAMPLES.get(f"{name} {each}", SAMPLES.get(each, "x"))
+                    for each in given
+                }
                 if name == "deleteSubGroup":
                     values.pop("b", None)
                 elif "b" in letters:
@@ -69,13 +98,14 @@ class NamesTests(VerbCase):
         """Let click parse a call."""
         found: click.Command = rocketbroker
         context = click.Context(found)
+        parent = click.Context(found, obj=Surroundings(password="typed"))
         words = list(call)
         while isinstance(found, click.Group):
             below = found.get_command(context, words.pop(0))
             assert below is not None, (name, call)
             found = below
         try:
-            found.make_context(name, words)
+            found.make_context(name, words, parent)
         except click.UsageError as error:
             self.fail(f"{name}: {call}: {error.format_message()}")
 
@@ -97,6 +127,8 @@ class NamesTests(VerbCase):
             (("brokerStatus",), "Give -b BROKER"),
             (("deleteSubGroup", "-g", "G", "-b", "b"), "give -c instead of -b"),
             (("updateTopic", "-t", "T", "-p", "5"), "-p is 2"),
+            (("getAcl", "-s", "x"), "-s is User:NAME, not 'x'"),
+            ((*ACL, "-d", "perhaps"), "-d is Allow or Deny"),
         ):
             result = self.call("mqadmin", *words, status=2)
             self.assertIn(expected, result.stderr)
@@ -235,3 +267,57 @@ class CallsTests(VerbCase):
     def name(self) -> str:
         """The broker's name."""
         return self.cluster.rig.broker.settings.broker.broker_name
+
+
+class AccessTests(VerbCase):
+    """Commands about users and policies, against a broker with ACL 2.0."""
+
+    broker_settings = POLICIES
+
+    def setUp(self) -> None:
+        """We are the first user."""
+        super().setUp()
+        self.environ = FIRST_USER
+
+    def mqadmin(self, line: str, status: int = 0) -> Result:
+        """Call it; no secret is shown unless somebody wants it."""
+        result = self.call("mqadmin", *line.split(), status=status)
+        self.assertNotIn("hidden", result.output)
+        return result
+
+    def test_users(self) -> None:
+        """Made, changed, copied, seen, removed."""
+        result = self.mqadmin("createUser -c cluster-a -u billing -p hidden -t Normal")
+        shown = "= rocketbroker user create billing --cluster cluster-a --type normal\n"
+        self.assertEqual(result.stderr, shown)
+        self.assertEqual(self.password("billing"), "hidden")
+        self.mqadmin("createUser -u billing -p hidden", status=1)
+        self.mqadmin("updateUser -u billing -p hidden-too -s disable")
+        self.assertEqual(self.password("billing"), "hidden-too")
+        self.assertIn("disable", self.mqadmin("getUser -u billing").stdout)
+        self.mqadmin(f"copyUser -f {BROKER} -t {BROKER} -u billing,root")
+        self.assertIn("billing", self.mqadmin("listUser -f bill").stdout)
+        self.mqadmin("deleteUser -u billing")
+        self.mqadmin("getUser -u billing", status=3)
+
+    def password(self, user: str) -> str:
+        """What the broker has."""
+        (row,) = self.kind("user", "user", "show", user, "--show-secrets")
+        return str(row["password"])
+
+    def test_policies(self) -> None:
+        """Made and changed by either command, for several resources."""
+        self.mqadmin("createUser -u billing -p hidden")
+        words = "-s User:billing -a Pub,Sub -d Allow -i 10.0.0.0/8"
+        self.mqadmin(f"createAcl {words} -r Topic:Orders,Group:bill*")
+        self.mqadmin("updateAcl -s User:billing -a Sub -d Deny -r Topic:Orders")
+        found = self.mqadmin("getAcl -s User:billing").stdout
+        self.assertRegex(found, r"Topic:Orders +Sub +- +Deny")
+        self.assertRegex(found, r"Group:bill\* +Pub Sub +10.0.0.0/8 +Allow")
+        self.mqadmin(f"copyAcl -f {BROKER} -t {BROKER} -s User:billing")
+        self.mqadmin("deleteAcl -s User:billing -r Topic:Orders")
+        found = self.mqadmin("listAcl -s User:bill -r bill").stdout
+        self.assertIn("Group:bill*", found)
+        self.assertNotIn("Topic:Orders", found)
+        self.mqadmin("deleteAcl -s User:billing")
+        self.mqadmin("getAcl -s User:billing", status=3)
