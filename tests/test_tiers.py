@@ -144,7 +144,7 @@ TABLE: dict[str, set[str]] = {
     "broker": BELOW_BROKER,
     "workers": BELOW_BROKER | {"broker"},
     "sources": {"records", "wire", "routing", "blocking", "config", "files", "store"}
-    | {"filtering"},
+    | {"filtering", "auth"},
     "arrow": {"records", "filtering", "sources"},
     "metrics": BELOW_BROKER
     | {"broker", "nameserver", "client", "controller", "workers", "proxy"},

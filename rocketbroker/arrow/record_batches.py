@@ -38,7 +38,7 @@ OF_SPARK: Final = frozenset({"pushDown", "maxRecordsPerPartition", "minPartition
 
 #: Options of a batch read by their names in Python.
 NAMES: Final[Mapping[str, str]] = {
-    re.sub("(?=[A-Z])", "_", option.name).lower(): option.name
+    re.sub("(?=[A-Z])", "_", option.name.replace(".", "_")).lower(): option.name
     for option in OPTIONS
     if BATCH in option.scope and option.name not in OF_SPARK
 }

@@ -96,7 +96,7 @@ def sizes_at(origin: Origin, wanted: Range) -> list[int]:
 
 def planning_options(options: ReadOptions) -> ReadOptions:
     """The same for the origin of a planner, which asks for a few messages at a time."""
-    return ReadOptions(
+    found = ReadOptions(
         name_server=options.name_server,
         store=options.store,
         broker_name=options.broker_name,
@@ -106,3 +106,4 @@ def planning_options(options: ReadOptions) -> ReadOptions:
         pull_timeout_ms=options.pull_timeout_ms,
         retry_timeout_ms=options.retry_timeout_ms,
     )
+    return options.with_access_for(found)

@@ -54,8 +54,14 @@ class NetworkOrigin:
         @raise ConfigurationError: the name servers are no addresses.
         """
         if client is None:
-            seconds = options.pull_timeout_ms / 1000
-            client = Client(Settings(options.name_server, seconds=seconds, attempts=1))
+            settings = Settings(
+                options.name_server,
+                seconds=options.pull_timeout_ms / 1000,
+                attempts=1,
+                tls=options.tls_terms(),
+                credentials=options.credentials(),
+            )
+            client = Client(settings)
         self._client = client
         self._options = options
         self._has_name_server = False

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from rocketbroker.sources.access import ACCESS
 from rocketbroker.sources.option_values import (
     EARLIEST,
     ERROR,
@@ -74,6 +75,7 @@ OPTIONS: Final = (
         "this or ``store``",
         "The name servers: ``host:port``, several separated by ``;``.",
     ),
+    *(Option(one.name, (one.attribute,), *one[2:]) for one in ACCESS),
     Option(
         "store",
         ("store",),
@@ -401,7 +403,11 @@ Names are taken in any case. An option that is not known is refused with the lis
 those that are, a value that makes no sense with one sentence.
 
 ``rocketbroker.arrow.read`` takes the options of batch reads by names as Python has them
-(``starting_offsets``), but those that share out a read among tasks.
+(``starting_offsets``, ``tls_ca``), but those that share out a read among tasks.
+
+Writes take the options of access, too: ``tls`` and those that begin with it, and
+``accessKey``, ``secretKey`` and ``securityToken``. Spark masks keys, passwords and
+tokens where it shows options.
 
 """
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from rocketbroker.errors import ConfigurationError
+from rocketbroker.sources.access import AccessOptions
 from rocketbroker.sources.option_table import BATCH, LOCAL_BROKER, OPTIONS, STREAM
 from rocketbroker.sources.option_values import (
     EARLIEST,
@@ -27,7 +28,7 @@ from rocketbroker.sources.source import EVERYTHING, SQL92, TAG, Filter
 
 
 @attrs.frozen
-class ReadOptions:
+class ReadOptions(AccessOptions):
     """What a read was told; picklable, hashable.
 
     @ivar topics: from C{subscribe}; one of this and the next two is given.
@@ -139,6 +140,9 @@ def check_options(options: ReadOptions) -> None:
     """
     if bool(options.name_server) == bool(options.store):
         raise ConfigurationError("one of nameServer and store is needed, not both")
+    options.check_access()
+    if options.store and (options.tls or options.access_key):
+        raise ConfigurationError("tls and accessKey go with nameServer, not with store")
     given = [
         each for each in (options.topics, options.pattern, options.assigned) if each
     ]

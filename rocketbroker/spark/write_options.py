@@ -17,6 +17,7 @@ from rocketbroker.blocking.messages import check_topic
 from rocketbroker.blocking.pipeline import PipelineLimits
 from rocketbroker.blocking.settings import Settings, name_server_list
 from rocketbroker.errors import ConfigurationError, MessageIllegal
+from rocketbroker.sources.access import ACCESS, AccessOptions
 from rocketbroker.sources.option_values import (
     byte_count,
     duration,
@@ -49,7 +50,7 @@ TYPES: Final[dict[str, tuple[str, ...]]] = {
 
 
 @attrs.frozen
-class WriteOptions:
+class WriteOptions(AccessOptions):
     """What a write was told; picklable.
 
     @ivar topic: empty if a column says it.
@@ -78,7 +79,13 @@ class WriteOptions:
 
     def client(self) -> Client:
         """A client for one task."""
-        return Client(Settings(self.name_server, seconds=self.send_timeout_ms / 1000))
+        settings = Settings(
+            self.name_server,
+            seconds=self.send_timeout_ms / 1000,
+            tls=self.tls_terms(),
+            credentials=self.credentials(),
+        )
+        return Client(settings)
 
 
 def guarantee(text: str) -> str:
@@ -91,6 +98,7 @@ def guarantee(text: str) -> str:
 #: Each option: its name, its attribute, what reads its value.
 OPTIONS: Final[tuple[tuple[str, str, Callable[[str], object]], ...]] = (
     ("nameServer", "name_server", word),
+    *(one[:3] for one in ACCESS),
     ("topic", "topic", word),
     ("batchBytes", "batch_bytes", byte_count),
     ("linger", "linger_ms", duration),
@@ -130,6 +138,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     if not options.name_server:
         raise ConfigurationError("nameServer is needed to write")
     name_server_list(options.name_server)
+    options.check_access()
     if options.topic:
         try:
             check_topic(options.topic)

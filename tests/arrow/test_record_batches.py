@@ -109,12 +109,18 @@ class ReadTests(SynchronousTestCase):
                     "fail_on_data_loss": False,
                     "starting_offsets_by_timestamp_strategy": "error",
                     "pull_batch_size": 5,
+                    "tls_ca": "/ca",
+                    "tls_key_password": "x",
+                    "secret_key": "y",
                 }
             ),
             {
                 "failOnDataLoss": "false",
                 "startingOffsetsByTimestampStrategy": "error",
                 "pullBatchSize": "5",
+                "tls.ca": "/ca",
+                "tls.keyPassword": "x",
+                "secretKey": "y",
             },
         )
 

@@ -89,7 +89,10 @@ class CommandTests(SynchronousTestCase):
             ),
             (("standalone", "--port", "x"), "'x' is not a valid integer"),
             (("export", "run", "T"), "Missing option '--to'"),
-            (("export", "run", "T", "--to", "d"), "one of --namesrv and --store"),
+            (
+                ("export", "run", "T", "--to", "d"),
+                "one of --namesrv, --context and --store",
+            ),
             (
                 ("export", "run", "--to", "d", "--store", "s"),
                 "one of TOPIC, --pattern and --assign is needed",
@@ -104,7 +107,7 @@ class CommandTests(SynchronousTestCase):
             ),
             (
                 ("export", "run", "T", "--to", "d", "--store", "s", "--namesrv", "n"),
-                "one of --namesrv and --store",
+                "one of --namesrv, --context and --store",
             ),
         ):
             result = self.call(*words)

@@ -18,7 +18,7 @@ accounts:
   defaultTopicPerm: DENY
   defaultGroupPerm: DENY
   topicPerms: [Orders=PUB|SUB]
-  groupPerms: [billing=SUB]
+  groupPerms: [billing=SUB, TOOLS_CONSUMER=SUB]
 """
 
 #: Settings of a broker with users of ACL 2.0, of whom there are two.

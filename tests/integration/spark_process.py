@@ -3,8 +3,8 @@
     python spark_process.py
 
 reads a line of JSON for each: a list of words, the first of which is C{rocketbroker},
-C{checkpoint}, C{reads}, C{streams}, C{writes}, or C{python}, with the path of a
-program. It answers with a line: the exit status, and what was printed.
+C{checkpoint}, C{reads}, C{secured}, C{streams}, C{writes}, or C{python}, with the path
+of a program. It answers with a line: the exit status, and what was printed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import ClassVar
 
 from scripts.lab.servers import environment
-from tests.integration import spark_reads, spark_streams, spark_writes
+from tests.integration import (
+    spark_reads,
+    spark_secured,
+    spark_streams,
+    spark_writes,
+)
 
 
 class SparkProcess:
@@ -68,6 +73,7 @@ def carry_out(words: list[str]) -> tuple[int, str]:
         "checkpoint": spark_streams.go_on,
         "python": lambda: runpy.run_path(words[1]),
         "reads": spark_reads.main,
+        "secured": spark_secured.main,
         "streams": spark_streams.main,
         "writes": spark_writes.main,
     }

@@ -10,7 +10,9 @@ import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructType
 from twisted.trial.unittest import SynchronousTestCase
 
+from rocketbroker.auth.signatures import Credentials
 from rocketbroker.blocking.pipeline import SendFailed
+from rocketbroker.config.certificates import ClientTls
 from rocketbroker.errors import ConfigurationError, MessageIllegal
 from rocketbroker.records.hashing import java_hash
 from rocketbroker.records.record import StoredMessage, decode
@@ -55,6 +57,24 @@ class OptionTests(SynchronousTestCase):
             "a:1", "T", 65536, 1000, 2, idempotent=True, patience_ms=300_000
         )
         self.assertEqual(write_options(words), expected)
+
+    def test_access(self) -> None:
+        """TLS and keys are those of reads, and the client has them."""
+        words = {
+            "tls": "true",
+            "tls.ca": "/ca",
+            "accessKey": "k",
+            "secretKey": "hidden",
+        }
+        options = write_options({**LEAST, **words})
+        self.assertNotIn("hidden", repr(options))
+        with options.client() as client:
+            self.assertEqual(client.settings.tls, ClientTls(ca_path="/ca"))
+            self.assertEqual(client.settings.credentials, Credentials("k", "hidden"))
+        error = self.assertRaises(
+            ConfigurationError, write_options, {**LEAST, "secretKey": "hidden"}
+        )
+        self.assertEqual(str(error), "accessKey and secretKey go together")
 
     def test_refused(self) -> None:
         """What makes no sense is refused in one sentence."""

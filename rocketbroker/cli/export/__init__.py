@@ -3,7 +3,7 @@
 
 The parts:
 
-  - L{commands}: the noun, and C{run}.
+  - L{commands}: the noun, and C{run}; L{brokers}: where from.
   - L{follow}: exporting as messages come.
   - L{views}: looking at exports: status, lag, verify, report.
 """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from rocketbroker.cli.export.brokers import CONTEXT, NAMESRV, source_words
 from rocketbroker.cli.formats import count_of, without_zone
 from rocketbroker.cli.lazycommands import LazyCommands, VerbPath
 from rocketbroker.errors import ConfigurationError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Options of the read by the names of their words here.
 READ_OPTIONS: Final = {
-    "nameServer": "namesrv",
     "store": "store",
     "brokerName": "broker_name",
     "subscribePattern": "pattern",
@@ -94,7 +94,8 @@ def export() -> None:
     metavar="JSON",
     help='Single queues, in place of TOPICs: {"orders": {"broker-a": [0, 1]}}.',
 )
-@click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="Read from brokers.")
+@NAMESRV
+@CONTEXT
 @click.option("--store", metavar="DIR", help="Read a store's files, without a broker.")
 @click.option(
     "--to",
@@ -203,8 +204,9 @@ def export_run(
     }
     if topics:
         given["subscribe"] = ",".join(topics)
-    if bool(words["namesrv"]) == bool(words["store"]):
-        raise click.UsageError("one of --namesrv and --store is needed")
+    given |= source_words(words["namesrv"], words["context"])
+    if ("nameServer" in given) == ("store" in given):
+        raise click.UsageError("one of --namesrv, --context and --store is needed")
     if len({"subscribe", "subscribePattern", "assign"} & given.keys()) != 1:
         raise click.UsageError("one of TOPIC, --pattern and --assign is needed")
     given["failOnDataLoss"] = "false" if allow_data_loss else "true"

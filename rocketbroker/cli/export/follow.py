@@ -12,6 +12,7 @@ from typing import final
 
 import click
 
+from rocketbroker.cli.export.brokers import CONTEXT, NAMESRV, source_words
 from rocketbroker.cli.export.commands import display, say_zone
 from rocketbroker.cli.formats import parse_span
 from rocketbroker.errors import ConfigurationError
@@ -48,9 +49,8 @@ def stop_on_signals() -> None:
 
 @click.command("follow")
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
-@click.option(
-    "--namesrv", required=True, metavar="HOST:PORT[;HOST:PORT]", help="The brokers."
-)
+@NAMESRV
+@CONTEXT
 @click.option(
     "--to", "root", required=True, metavar="ROOT", help="A directory, or an address."
 )
@@ -86,7 +86,8 @@ def stop_on_signals() -> None:
 )
 def export_follow(
     topics: tuple[str, ...],
-    namesrv: str,
+    namesrv: str | None,
+    context: str | None,
     root: str,
     every: str,
     file_size: str,
@@ -120,7 +121,9 @@ def export_follow(
         raise ConfigurationError(
             f"{error.name} is not installed: pip install 'rocketbroker[spark]'"
         ) from error
-    given = {"nameServer": namesrv, "subscribe": ",".join(topics)}
+    given = {**source_words(namesrv, context), "subscribe": ",".join(topics)}
+    if "nameServer" not in given:
+        raise click.UsageError("one of --namesrv and --context is needed")
     more = {"startingTimestamp": since, "columns": columns}
     given |= {name: text for name, text in more.items() if text is not None}
     given["failOnDataLoss"] = "false" if allow_data_loss else "true"

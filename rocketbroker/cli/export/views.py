@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from rocketbroker.cli.export.brokers import source_words
 from rocketbroker.cli.formats import Moment, Size, Span
 from rocketbroker.cli.progress import of_bytes
 from rocketbroker.cli.rows import Rows
@@ -34,6 +35,9 @@ ROOT = click.argument("root", metavar="ROOT")
 TOPICS = click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 NAMESRV = click.option(
     "--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="Compare with brokers."
+)
+CONTEXT = click.option(
+    "--context", metavar="NAME", help="The same, by the name of a cluster."
 )
 STORE = click.option(
     "--store", metavar="DIR", help="Compare with a store's files, without a broker."
@@ -85,19 +89,24 @@ def history_of(storage: Storage, topics: tuple[str, ...]) -> History:
 
 
 def source(
-    namesrv: str | None, store: str | None, broker_name: str, topics: list[str]
+    namesrv: str | None,
+    context: str | None,
+    store: str | None,
+    broker_name: str,
+    topics: list[str],
 ) -> ReadOptions | None:
     """Where the source is; None if none is named.
 
-    @raise ConfigurationError: the names make no sense.
+    @raise RocketbrokerError: the names make no sense.
     """
-    if namesrv and store:
-        raise click.UsageError("--namesrv and --store exclude each other")
-    if not (namesrv or store):
+    given = source_words(namesrv, context)
+    if given and store:
+        raise click.UsageError("--store goes with neither --namesrv nor --context")
+    if not (given or store):
         return None
     from rocketbroker.sources.options import parse_options
 
-    given = {"nameServer": namesrv} if namesrv else {"store": store or ""}
+    given = given or {"store": store or ""}
     subscribe = ",".join(topics)
     return parse_options({**given, "subscribe": subscribe, "brokerName": broker_name})
 
@@ -211,6 +220,7 @@ def lag_row(lag: Lag) -> dict[str, object]:
 @ROOT
 @TOPICS
 @NAMESRV
+@CONTEXT
 @STORE
 @BROKER_NAME
 @OUTPUT
@@ -218,6 +228,7 @@ def export_lag(
     root: str,
     topics: tuple[str, ...],
     namesrv: str | None,
+    context: str | None,
     store: str | None,
     broker_name: str,
     output: str,
@@ -237,9 +248,9 @@ def export_lag(
 
     history = history_of(opened(root), topics)
     wanted = list(topics) or history.topics
-    options = source(namesrv, store, broker_name, wanted)
+    options = source(namesrv, context, store, broker_name, wanted)
     if options is None:
-        raise click.UsageError("one of --namesrv and --store is needed")
+        raise click.UsageError("one of --namesrv, --context and --store is needed")
     origin = open_origin(options)
     rows = Rows(sys.stdout, output)
     try:
@@ -269,6 +280,7 @@ def pool_for(size: int, cores: int) -> Executor:
     help="manifest: only the ledger. files: also sizes, rows and offsets of files.",
 )
 @NAMESRV
+@CONTEXT
 @STORE
 @BROKER_NAME
 @click.option("--cores", default=0, metavar="N", help="Processes. [default: all cores]")
@@ -278,6 +290,7 @@ def export_verify(
     topics: tuple[str, ...],
     level: str,
     namesrv: str | None,
+    context: str | None,
     store: str | None,
     broker_name: str,
     cores: int,
@@ -299,7 +312,7 @@ def export_verify(
     begun = time.monotonic()
     storage = opened(root)
     history = history_of(storage, topics)
-    options = source(namesrv, store, broker_name, history.topics)
+    options = source(namesrv, context, store, broker_name, history.topics)
     size = sum(commit.bytes for commit in history.commits)
     progress = of_bytes(size * (2 if options else 1))
     rows = Rows(sys.stdout, output)
@@ -346,10 +359,16 @@ def verified_before(storage: Storage) -> dict[str, object] | None:
     "--out", metavar="FILE", help="Where the page goes. [default: beside the ledger]"
 )
 @NAMESRV
+@CONTEXT
 @STORE
 @BROKER_NAME
 def export_report(
-    root: str, out: str | None, namesrv: str | None, store: str | None, broker_name: str
+    root: str,
+    out: str | None,
+    namesrv: str | None,
+    context: str | None,
+    store: str | None,
+    broker_name: str,
 ) -> None:
     """Make one page of HTML about the export below ROOT, for people.
 
@@ -367,7 +386,7 @@ def export_report(
 
     storage = opened(root)
     history = history_of(storage, ())
-    options = source(namesrv, store, broker_name, history.topics)
+    options = source(namesrv, context, store, broker_name, history.topics)
     now_ms = int(time.time() * 1000)
     found = None
     if options is not None:
@@ -382,7 +401,7 @@ def export_report(
         tuple(check_manifest(history)),
         verified_before(storage),
         found,
-        namesrv or store or "",
+        namesrv or context or store or "",
         TARGET_BYTES,
         now_ms,
     )
