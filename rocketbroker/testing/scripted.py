@@ -13,7 +13,7 @@ from typing import TypeAlias, final
 from rocketbroker.blocking.machine import Readiness, Stream
 from rocketbroker.config.forks import Forked
 from rocketbroker.config.machine import Identity
-from rocketbroker.errors import ConnectionLost
+from rocketbroker.errors import ConnectionLost, RemoteProtocolError
 from rocketbroker.wire.command import RESPONSE, Command
 from rocketbroker.wire.connection import Connection
 from rocketbroker.wire.frames import encode
@@ -142,7 +142,12 @@ class ScriptedStream:
         if self.closed or self.hung_up:
             raise ConnectionLost("it is closed")
         taken = bytes(data[: self._machine.write_size])
-        for command in self._incoming.receive(taken):
+        try:
+            commands = self._incoming.receive(taken)
+        except RemoteProtocolError:  # TLS, say, which this server does not speak
+            self.hung_up = True
+            return len(taken)
+        for command in commands:
             self._serve(command)
         return len(taken)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import select
@@ -15,7 +16,7 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from rocketbroker.cli.command import command
-from scripts.lab.servers import environment
+from scripts.lab.servers import Cluster, environment
 from tests.integration.secured import POLICIES, SecuredCluster
 from tests.integration.verbs import told
 from tests.missing import needs
@@ -152,6 +153,25 @@ class SecuredCommandTests(SecuredCase):
         self.call(line, 1, variables=environ)
         tools.write_text("accessKey: administrator\nsecretKey: hidden-admin-secret\n")
         self.call(line, variables=environ)
+
+    def test_doctor(self) -> None:
+        """It asks as a stranger: nothing is open here; and looks at certificates."""
+        variables = self.secured.variables()
+        line = f"doctor -n {self.secured.names} -o json"
+        found = json.loads(self.call(line, variables=variables).stdout)
+        self.assertEqual([row for row in found if row["of"] == "access"], [])
+        valid = [row for row in found if "is valid until" in row["found"]]
+        self.assertEqual([row["status"] for row in valid], ["ok", "ok"])
+        variables["ROCKETMQ_CLIENT_TLS_VERIFY"] = "false"
+        text = self.call(line, variables=variables).stdout
+        self.assertEqual(text.count("nobody has signed its certificate"), 2)
+        open_one = Cluster()
+        self.addCleanup(open_one.stop)
+        open_one.start()
+        text = self.call(f"doctor -n {open_one.names} -o json").stdout
+        self.assertIn("answer without TLS", text)
+        self.assertIn("without an account", text)
+        self.assertNotIn('"problem"', text)
 
     def test_advice(self) -> None:
         """What is missing is said, and how to give it."""

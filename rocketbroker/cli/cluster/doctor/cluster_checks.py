@@ -8,6 +8,7 @@ from typing import Final
 
 from rocketbroker.blocking.routes import MASTER
 from rocketbroker.cli.cluster.cluster import Broker, Cluster
+from rocketbroker.cli.cluster.doctor.access_checks import is_loopback
 from rocketbroker.cli.cluster.doctor.finding import OK, PROBLEM, WARNING, Finding
 from rocketbroker.cli.cluster.doctor.replica_checks import of_replicas
 from rocketbroker.cli.cluster.requests import brokers
@@ -115,11 +116,6 @@ def of_address(cluster: Cluster, broker: Broker) -> Iterator[Finding]:
             "clients are told an address that only its own machine reaches: set "
             "brokerIP1, or standalone --advertise",
         )
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address with its port is of the own machine."""
-    return address.startswith(("127.", "localhost:", "[::1]", "[0:0:0:0:0:0:0:1]"))
 
 
 def of_state(what: str, info: Mapping[str, str]) -> Iterator[Finding]:

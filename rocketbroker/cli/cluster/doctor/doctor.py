@@ -9,6 +9,7 @@ from itertools import chain
 import click
 
 from rocketbroker.cli.cluster.cluster import Cluster
+from rocketbroker.cli.cluster.doctor.access_checks import of_access
 from rocketbroker.cli.cluster.doctor.cluster_checks import of_cluster
 from rocketbroker.cli.cluster.doctor.finding import PROBLEM, Finding
 from rocketbroker.cli.cluster.doctor.proxy_checks import of_proxies
@@ -39,13 +40,16 @@ def doctor(
     """Look for what is wrong, and say what to do.
 
     Name servers that disagree, addresses that clients cannot use, disks, clocks,
-    settings that contradict each other, slaves that do not follow, proxies that do not
-    serve. With --config: settings, ports, limits and disk of this machine, before a
-    broker is started. Exit status 1: there are problems.
+    settings that contradict each other, slaves that do not follow, what is open to
+    strangers, certificates, proxies that do not serve. With --config: settings, ports,
+    limits and disk of this machine, before a broker is started. Exit status 1: there
+    are problems.
     """
     found: Iterator[Finding]
     if config is None:
-        found = chain(of_cluster(cluster), of_proxies(cluster, proxies))
+        found = chain(
+            of_cluster(cluster), of_access(cluster), of_proxies(cluster, proxies)
+        )
     else:
         from rocketbroker.cli.cluster.doctor.machine_checks import of_machine
 

@@ -8,9 +8,9 @@ import resource
 import socket
 from collections.abc import Iterator
 
+from rocketbroker.cli.cluster.doctor.access_checks import is_loopback
 from rocketbroker.cli.cluster.doctor.cluster_checks import (
     DISK_WARNING,
-    is_loopback,
     of_settings,
 )
 from rocketbroker.cli.cluster.doctor.finding import OK, PROBLEM, WARNING, Finding

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from rocketbroker.cli.cluster.cluster import Broker
+from rocketbroker.cli.cluster.doctor.access_checks import NO_ACCOUNT, NO_TLS
 from rocketbroker.cli.cluster.doctor.cluster_checks import (
     of_differences,
     of_settings,
@@ -29,9 +30,12 @@ class ClusterTests(VerbCase):
     """A name server and a broker in memory."""
 
     def findings(self, *words: str, status: int = 0) -> dict[str, list[str]]:
-        """What is found, by status."""
+        """What is found, by status; what L{tests.cli.cluster.doctor.test_access_checks}
+        is about is left out."""
         found: dict[str, list[str]] = {}
         for row in self.rows("doctor", *words, status=status):
+            if row["of"] == "access":
+                continue
             found.setdefault(row["status"], []).append(f"{row['of']}: {row['found']}")
         return found
 
@@ -41,6 +45,24 @@ class ClusterTests(VerbCase):
         self.assertEqual(set(found), {"ok"})
         self.assertEqual(len(found["ok"]), 2, found)
         self.assertIn(f"name server {NAME_SERVER}: knows 1 brokers", found["ok"])
+
+    def test_open(self) -> None:
+        """A broker and a name server that take whoever comes are warnings."""
+        found = [
+            (row["status"], row["found"])
+            for row in self.rows("doctor")
+            if row["of"] == "access"
+        ]
+        both = f"name server {NAME_SERVER}, broker-a {BROKER}"
+        wanted = [
+            ("warning", f"{both}: {NO_TLS}"),
+            ("warning", f"broker-a {BROKER}: {NO_ACCOUNT}"),
+        ]
+        self.assertEqual(found, wanted)
+        self.cluster.faults[RequestCode.GET_BROKER_RUNTIME_INFO] = refusal(16, "no")
+        texts = [row["found"] for row in self.rows("doctor", status=1)]
+        self.assertIn(f"{both}: {NO_TLS}", texts)
+        self.assertNotIn(f"broker-a {BROKER}: {NO_ACCOUNT}", texts)
 
     def test_nameServers(self) -> None:
         """One that is gone is a problem, and so is one that knows less."""
