@@ -56,6 +56,7 @@ REASONS: Final[tuple[Reason, ...]] = (
     ),
     Reason("docs/security.rst", "tls.server", "settings: test_tls uses them"),
     Reason("docs/security.rst", "# ", "steps: test_security_page follows them"),
+    Reason("docs/spark.rst", '.option("tls"', "test_secured_exports gives them"),
     Reason("docs/metrics.rst", "scheme: https", "test_prometheus has the same"),
     Reason("docs/security.rst", "authentication", "settings: test_access uses them"),
     Reason("docs/security.rst", "globalWhite", "accounts: test_access uses them"),
