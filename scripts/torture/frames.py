@@ -41,6 +41,7 @@ from scripts.lab.inside import enter
 if __name__ == "__main__":
     enter(__file__)
 
+from rocketbroker.auth.signatures import Credentials
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.messages import Message
 from rocketbroker.blocking.producer import Producer
@@ -151,14 +152,20 @@ class Canary:
     @ivar wrong: why it does not go on.
     """
 
-    def __init__(self, names: str, topic: str) -> None:
+    def __init__(
+        self, names: str, topic: str, login: Credentials | None = None
+    ) -> None:
+        """
+        @param login: what it signs with.
+        """
         self.acknowledged: set[str] = set()
         self.read: set[str] = set()
         self.worst = 0.0
         self.wrong = ""
         self._names = names
         self._topic = topic
-        self._client = Client(Settings(names, seconds=STUCK_SECONDS, attempts=1))
+        settings = Settings(names, seconds=STUCK_SECONDS, attempts=1, credentials=login)
+        self._client = Client(settings)
         self._producer = Producer(self._client)
         self._puller = Puller(self._client)
         self._at = dict.fromkeys(self._client.queues(topic), 0)
@@ -246,9 +253,16 @@ def served(port: int) -> list[int]:
 class CanaryProcess:
     """A canary in a process of its own."""
 
-    def __init__(self, names: str, topic: str, folder: Path) -> None:
+    def __init__(
+        self, names: str, topic: str, folder: Path, login: Credentials | None = None
+    ) -> None:
+        """
+        @param login: what it signs with.
+        """
         self._note = folder / "canary"
         words = ["--canary", names, topic, str(self._note)]
+        if login is not None:
+            words += ["--login", login.access_key, login.secret_key]
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--inside", *words], stdin=subprocess.PIPE
         )
@@ -409,6 +423,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--canary", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--login", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--server", choices=("broker", "namesrv"), default="broker")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--frames", type=int, default=1_000_000)
@@ -419,7 +434,8 @@ def main() -> int:
     words = parser.parse_args()
     if words.canary:
         names, topic, note = words.canary
-        Canary(names, topic).live(Path(note))
+        login = Credentials(*words.login) if words.login else None
+        Canary(names, topic, login).live(Path(note))
         return 0
     wrong = list(run(words))
     for each in wrong:
