@@ -24,13 +24,14 @@ from rocketbroker.auth.plain_edits import (
     without_account,
 )
 from rocketbroker.auth.request import ACCESS_KEY, Asked
-from rocketbroker.broker.access.explanations import answer_of
+from rocketbroker.broker.access.explanations import answer_of, refusal_line
 from rocketbroker.broker.access.plain_files import PlainFiles
 from rocketbroker.broker.background_work import InThread
 from rocketbroker.errors import ConfigurationError, InvalidParameter, NoPermission
 from rocketbroker.records.names import retry_topic
 from rocketbroker.remoting.audit_line import MAX_SHOWN
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.remoting.request_hooks import IRequestHook
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.codes import RequestCode
@@ -64,16 +65,19 @@ class PlainAccess:
         in_thread: InThread,
         wall_ms: Callable[[], int],
         place: Mapping[str, str],
+        refusals: RefusalLog,
     ) -> None:
         """
         @param place: name, address and cluster of this broker, as request 52 answers
             them.
+        @param refusals: tells the log of them.
         """
         self.refused = 0
         self._files = files
         self._in_thread = in_thread
         self._wall_ms = wall_ms
         self._place = place
+        self._refusals = refusals
 
     # The hook.
 
@@ -82,6 +86,7 @@ class PlainAccess:
         decision = self._files.rules.decide(asked)
         if not decision.allowed:
             self.refused += 1
+            self._refusals.say(refusal_line(connection, asked, decision))
             raise decision.error()
         connection.user = asked.access_key or ""
 

@@ -35,7 +35,7 @@ from rocketbroker.auth.resources import Resource
 from rocketbroker.auth.signatures import Credentials
 from rocketbroker.auth.users import Documents, User, UserType
 from rocketbroker.auth.wanted import Want
-from rocketbroker.broker.access.explanations import answer_of
+from rocketbroker.broker.access.explanations import answer_of, refusal_line
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.errors import (
     ConfigurationError,
@@ -45,6 +45,7 @@ from rocketbroker.errors import (
 )
 from rocketbroker.remoting.audit_line import MAX_SHOWN
 from rocketbroker.remoting.interfaces import IConnection, IResponderTable
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.remoting.request_hooks import IRequestHook, source_of
 from rocketbroker.wire import fastjson
 from rocketbroker.wire.codes import RequestCode
@@ -75,11 +76,13 @@ class PolicyAccess:
         settings: PolicySettings,
         first: Sequence[Credentials | None],
         migrate: Callable[[Documents], Documents],
+        refusals: RefusalLog,
     ) -> None:
         """
         @param first: the credentials of C{initAuthenticationUser} and of
             C{innerClientAuthenticationCredentials}.
         @param migrate: adds users for the accounts of ACL 1.0; it blocks.
+        @param refusals: tells the log of them.
         """
         self.documents = Documents()
         self.refused = 0
@@ -88,6 +91,7 @@ class PolicyAccess:
         self._settings = settings
         self._first = first
         self._migrate = migrate
+        self._refusals = refusals
 
     # The hook.
 
@@ -96,6 +100,7 @@ class PolicyAccess:
         decision = self._rules.decide(asked)
         if not decision.allowed:
             self.refused += 1
+            self._refusals.say(refusal_line(connection, asked, decision))
             raise decision.error()
         connection.user = asked.access_key or ""
 

@@ -19,6 +19,7 @@ from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import Service, always
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.remoting.interfaces import IResponderTable
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.remoting.request_hooks import IRequestHook
 
 #: As often as RocketMQ looks at these files.
@@ -50,7 +51,13 @@ class AccessRoom(Room):
             "brokerAddr": context.address,
             "clusterName": options.broker_cluster_name,
         }
-        self._plain = PlainAccess(files, context.in_thread, context.wall_ms, place)
+        self._plain = PlainAccess(
+            files,
+            context.in_thread,
+            context.wall_ms,
+            place,
+            RefusalLog(context.clock.seconds),
+        )
         self.hooks = (self._plain,)
 
     @property
@@ -108,6 +115,7 @@ def policies_of(context: BrokerContext, files: PlainFiles) -> PolicyAccess:
         ),
         (initial_user(options.init_authentication_user), inner_user(context.settings)),
         migrate,
+        RefusalLog(context.clock.seconds),
     )
 
 

@@ -49,6 +49,7 @@ from rocketbroker.broker.roles import Role
 from rocketbroker.broker.room import Room
 from rocketbroker.broker.services import Service, Services, always
 from rocketbroker.errors import (
+    NoPermission,
     RemoteProtocolError,
     RequestCodeNotSupported,
     RocketbrokerError,
@@ -79,6 +80,12 @@ FULL_SECONDS: Final = 60.0
 #: How long a master may take to send a table. RocketMQ gives it 3 s, which is little
 #: for fifty thousand topics on a busy machine.
 TABLE_SECONDS: Final = 10.0
+
+#: What helps if a master with access control refuses a slave.
+UNSIGNED: Final = (
+    " innerClientAuthenticationCredentials of this slave must be a super user's of the "
+    "master"
+)
 
 #: The VIP port, at which RocketMQ's slaves ask for topics, is so far below the main
 #: port.
@@ -227,6 +234,8 @@ class MetadataSync(Room):
                 raise _Over from error
             table.failures += 1
             problem = f"The {table.name} of the master {address} cannot be had: {error}"
+            if isinstance(error, NoPermission):
+                problem += UNSIGNED
             if not table.problem:
                 self._log.warn("{problem}; going on to try", problem=problem)
         else:

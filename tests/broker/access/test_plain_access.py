@@ -11,6 +11,7 @@ from rocketbroker.auth.signatures import Credentials, sign
 from rocketbroker.broker.access.plain_access import PlainAccess
 from rocketbroker.broker.access.plain_files import PlainFiles
 from rocketbroker.errors import SystemFailure
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -32,7 +33,8 @@ class PlainAccessTests(SynchronousTestCase):
         self.disk = MemoryDisk()
         self.threads = Threads()
         files = PlainFiles(self.disk, "/home")
-        self.access = PlainAccess(files, self.threads, lambda: 7, PLACE)
+        refusals = RefusalLog(lambda: 0.0)
+        self.access = PlainAccess(files, self.threads, lambda: 7, PLACE, refusals)
         self.table = ResponderTable()
         self.access.register(self.table)
         self.connection = RecordedConnection()

@@ -17,6 +17,7 @@ from rocketbroker.auth.wanted import Release
 from rocketbroker.broker.access.policy_access import PolicyAccess
 from rocketbroker.broker.json_table import JsonTable
 from rocketbroker.errors import BrokerError, ConfigurationError, NoPermission
+from rocketbroker.remoting.refusal_log import RefusalLog
 from rocketbroker.remoting.table import ResponderTable
 from rocketbroker.testing.connections import RecordedConnection
 from rocketbroker.testing.files import MemoryDisk
@@ -54,6 +55,7 @@ class PolicyAccessTests(SynchronousTestCase):
             PolicySettings(release=Release.V5_3, cluster="c"),
             (first, None),
             lambda documents: documents,
+            RefusalLog(lambda: 0.0),
         )
         table = ResponderTable()
         access.register(table)
@@ -177,6 +179,18 @@ class PolicyAccessTests(SynchronousTestCase):
         )
         (line,) = logged(access.load)
         self.assertIn("anybody who names a user", line)
+
+    def test_refusalIsLogged(self) -> None:
+        """With the request, the address, and why; others of the same second are not."""
+
+        def refuse() -> None:
+            for _ in range(3):
+                with self.assertRaises(NoPermission):
+                    self.access.before(self.connection, Asked(21, {}))
+
+        words = f"Request 21 of {self.connection.peer} is refused: username cannot be"
+        (line,) = logged(refuse)
+        self.assertIn(words, line)
 
     def test_nobody(self) -> None:
         """The log says that everybody is refused."""

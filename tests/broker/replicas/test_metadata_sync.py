@@ -189,6 +189,16 @@ class SyncTests(SynchronousTestCase):
         self.assertEqual((offsets.problem, offsets.failures), ("", 2))
         self.assertEqual(self.slave.offsets.queues("G", "T"), {0: 7})
 
+    def test_masterThatControlsAccess(self) -> None:
+        """It refuses who does not sign: the log says which setting helps."""
+        with capturedLogs() as events:
+            self.begin()
+            for call in self.caller.take():
+                call.answer(16)
+        lines = [formatEvent(event) for event in events]
+        (line,) = [line for line in lines if "cannot be had" in line]
+        self.assertIn("innerClientAuthenticationCredentials", line)
+
     def test_nonsense(self) -> None:
         """An answer that is no table changes nothing."""
         self.begin()
