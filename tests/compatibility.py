@@ -47,6 +47,7 @@ from rocketbroker.wire.command import Command
 from tests.broker.rig import Rig
 from tests.client.cluster import ClientCluster
 from tests.integration import mqadmin_lines as commands
+from tests.integration.access_rows import ROWS, SECRETS
 from tests.integration.grpc_scenarios import SCENARIOS
 from tests.integration.grpc_scenes import DONE
 from tests.integration.grpc_table import CONTINUOUS, NOTES, recorded, table_rows
@@ -124,6 +125,18 @@ order. Clients for Go speak TLS, the others plain text.
 ``python3 -m tests.integration.grpc_table --write`` tries it all again, and the heavy
 set compares what comes of it with this table; ``tests/integration/grpc_scenarios.py``
 says what each row asks for.
+"""
+
+ACCESS: Final = """\
+Access control
+==============
+
+What an official Java client that signs is answered: client 4.9.8 with ACL 1.0, client
+5.3.3 with ACL 2.0. ``tests/integration/test_access_rows.py`` asks RocketMQ's broker
+({plain} and {version}) and ours, and has made these rows: of each what came of it, or
+the request that was refused with the response code and the words. They are the same at
+both brokers, but where it is said. The application's permissions, and accounts and
+secrets, stand in ``tests/integration/access_rows.py``.
 """
 
 MQADMIN: Final = """\
@@ -459,6 +472,32 @@ def runs() -> list[Run]:
     return sorted(found, key=lambda run: (run.client, run.is_heavy))
 
 
+# Access control.
+
+
+def access_rows() -> Iterator[Row]:
+    """What is asked, by whom, and the outcomes in both generations."""
+    found = json.loads(ROWS.read_text("utf-8"))
+    names = dict.fromkeys(name for generation in found.values() for name in generation)
+    for name in sorted(names, key=lambda name: list(SECRETS).index(account_of(name))):
+        what = name.removesuffix(f" / {account_of(name)}")
+        outcomes = [found[each].get(name) for each in ("1.0", "2.0")]
+        yield (what, account_of(name), *map(outcome_cell, outcomes))
+
+
+def account_of(name: str) -> str:
+    """The account in the name of a row."""
+    return name.rpartition(" / ")[2]
+
+
+def outcome_cell(pair: tuple[str, str] | None) -> str:
+    """The outcome at our broker, and at RocketMQ's if that is another."""
+    if pair is None:
+        return ""
+    theirs, ours = (f"``{text.partition('; ')[2] or text}``" for text in pair)
+    return ours if theirs == ours else f"{ours}; RocketMQ: {theirs}"
+
+
 # Commands of mqadmin.
 
 
@@ -531,6 +570,8 @@ def _lines() -> Iterator[str]:
     yield from _table(("", *table), table_rows(table))
     yield from (f"* *{where}*: {why}" for where, why in NOTES.items())
     yield ""
+    yield ACCESS.format(plain="4.9.7", version=commands.VERSIONS[0])
+    yield from _table(("Request", "By", "ACL 1.0", "ACL 2.0"), access_rows())
     yield MQADMIN.format(
         version=commands.VERSIONS[0],
         works=commands.WORKING,

@@ -329,6 +329,11 @@ class Pair:
             (self.cluster.address, self.cluster.names),
         )
 
+    @property
+    def homes(self) -> tuple[Path, Path]:
+        """Where each broker has its folder C{conf}, Java's first."""
+        return self._java.home, self.cluster.folder
+
     def start(self) -> None:
         """Start all."""
         self._names.start()

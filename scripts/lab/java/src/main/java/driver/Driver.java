@@ -31,6 +31,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -110,13 +111,16 @@ public final class Driver {
             case "queues": return queues(c);
             case "pull": return pull(c);
             case "litePull": return litePull(c);
-            case "operator": return Operator.ask(admin(names(c)), c);
-            case "call": return Operator.call(admin(names(c)), c);
+            case "operator": return Operator.ask(admin(c), c);
+            case "call": return Operator.call(admin(c), c);
             case "mqadmin": return Tool.run(c);
             case "announce": return announce(c);
             case "query": return query(c);
             case "writeCorpus": return writeCorpus(c);
             case "readCorpus": return readCorpus(c);
+            case "refusals": return Signed.refusals();
+            case "sendBack": return sendBack(c);
+            case "offset": return offset(c);
             case "createTopic": return createTopic(c);
             case "deleteTopic": return deleteTopic(c);
             case "stop": return stop(c.getString("name"));
@@ -130,18 +134,22 @@ public final class Driver {
     }
 
     private DefaultMQAdminExt admin() throws Exception {
-        return admin(namesrv);
+        return admin(new JSONObject());
     }
 
-    private DefaultMQAdminExt admin(String names) throws Exception {
-        DefaultMQAdminExt admin = admins.get(names);
+    /** Of the cluster and the account that the command names. */
+    private DefaultMQAdminExt admin(JSONObject c) throws Exception {
+        String names = names(c);
+        String key = names + "/" + Signed.name(c);
+        DefaultMQAdminExt admin = admins.get(key);
         if (admin == null) {
-            admin = new DefaultMQAdminExt("driver-admin", ANSWER_MS);
+            admin = new DefaultMQAdminExt(Signed.of(c), ANSWER_MS);
+            admin.setAdminExtGroup("driver-admin");
             admin.setMqClientApiTimeout(ANSWER_MS);
             admin.setNamesrvAddr(names);
             admin.setInstanceName("admin" + admins.size());
             admin.start();
-            admins.put(names, admin);
+            admins.put(key, admin);
         }
         return admin;
     }
@@ -152,7 +160,7 @@ public final class Driver {
     }
 
     private Object startProducer(JSONObject c) throws Exception {
-        DefaultMQProducer p = new DefaultMQProducer(c.getString("group"));
+        DefaultMQProducer p = new DefaultMQProducer(c.getString("group"), Signed.of(c));
         p.setNamesrvAddr(names(c));
         p.setInstanceName("producer" + instances++);
         patient(p);
@@ -169,8 +177,8 @@ public final class Driver {
 
     /** Its messages say themselves what becomes of them: properties "local" and "checked". */
     private Object startTransactionalProducer(JSONObject c) throws Exception {
-        TransactionMQProducer p = new TransactionMQProducer(c.getString("group"));
-        p.setNamesrvAddr(namesrv);
+        TransactionMQProducer p = new TransactionMQProducer(c.getString("group"), Signed.of(c));
+        p.setNamesrvAddr(names(c));
         p.setInstanceName("producer" + instances++);
         patient(p);
         p.setTransactionListener(new TransactionListener() {
@@ -301,7 +309,7 @@ public final class Driver {
 
     private Object startConsumer(JSONObject c) throws Exception {
         String name = c.getString("name");
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"));
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(c.getString("group"), Signed.of(c), new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(names(c));
         consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.setInstanceName(c.containsKey("instance") ? c.getString("instance") : "consumer" + instances++);
@@ -377,14 +385,57 @@ public final class Driver {
         return out;
     }
 
-    private Object pull(JSONObject c) throws Exception {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(c.getString("group"));
-        consumer.setNamesrvAddr(namesrv);
+    private DefaultMQPullConsumer puller(JSONObject c) throws Exception {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(c.getString("group"), Signed.of(c));
+        consumer.setNamesrvAddr(names(c));
         consumer.setInstanceName("puller" + instances++);
         consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.start();
+        return consumer;
+    }
+
+    private static MessageQueue queue(JSONObject c) {
+        return new MessageQueue(c.getString("topic"), c.getString("broker"), c.getIntValue("queue"));
+    }
+
+    /** Let a message that "reader" may read come again to a group. */
+    private Object sendBack(JSONObject c) throws Exception {
+        DefaultMQPullConsumer reader = puller(c.getJSONObject("reader"));
+        DefaultMQPullConsumer consumer = puller(c);
         try {
-            MessageQueue queue = new MessageQueue(c.getString("topic"), c.getString("broker"), c.getIntValue("queue"));
+            learnBroker(consumer, queue(c));
+            MessageExt m = reader.pull(queue(c), "*", 0, 1).getMsgFoundList().get(0);
+            consumer.sendMessageBack(m, 1, c.getString("broker"), c.getString("group"));
+            return "sent";
+        } finally {
+            consumer.shutdown();
+            reader.shutdown();
+        }
+    }
+
+    /** A pull consumer asks for the broker's address when it needs it for a queue, and not when it sends back. */
+    private static void learnBroker(DefaultMQPullConsumer consumer, MessageQueue queue) {
+        try {
+            consumer.maxOffset(queue);
+        } catch (MQClientException refused) {
+            Signed.refusals(); // the address is known all the same
+        }
+    }
+
+    /** How far the broker says that a group is. */
+    private Object offset(JSONObject c) throws Exception {
+        DefaultMQPullConsumer consumer = puller(c);
+        try {
+            return consumer.fetchConsumeOffset(queue(c), true);
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    private Object pull(JSONObject c) throws Exception {
+        DefaultMQPullConsumer consumer = puller(c);
+        try {
+            MessageQueue queue = queue(c);
             JSONObject o = new JSONObject();
             PullResult r = consumer.pull(queue, c.getString("tags"), c.getLongValue("offset"), c.getIntValue("most"));
             o.put("status", r.getPullStatus().name());
@@ -424,7 +475,7 @@ public final class Driver {
     private Object announce(JSONObject c) throws Exception {
         Properties permission = new Properties();
         permission.setProperty("brokerPermission", "6");
-        admin().updateBrokerConfig(c.getString("address"), permission);
+        admin(c).updateBrokerConfig(c.getString("address"), permission);
         return "announced";
     }
 
@@ -433,10 +484,10 @@ public final class Driver {
         List<JSONObject> found = new ArrayList<>();
         String topic = c.getString("topic");
         if (c.containsKey("uniqueKey")) {
-            found.add(seen(admin().viewMessage(topic, c.getString("uniqueKey"))));
+            found.add(seen(admin(c).viewMessage(topic, c.getString("uniqueKey"))));
             return found;
         }
-        QueryResult result = admin().queryMessage(topic, c.getString("key"), c.getIntValue("most"), 0, Long.MAX_VALUE);
+        QueryResult result = admin(c).queryMessage(topic, c.getString("key"), c.getIntValue("most"), 0, Long.MAX_VALUE);
         for (MessageExt m : result.getMessageList()) found.add(seen(m));
         return found;
     }
@@ -467,7 +518,7 @@ public final class Driver {
     }
 
     private Object createTopic(JSONObject c) throws Exception {
-        admin().createAndUpdateTopicConfig(c.getString("address"), new TopicConfig(c.getString("topic"), c.getIntValue("queues"), c.getIntValue("queues"), 6));
+        admin(c).createAndUpdateTopicConfig(c.getString("address"), new TopicConfig(c.getString("topic"), c.getIntValue("queues"), c.getIntValue("queues"), 6));
         return "created";
     }
 

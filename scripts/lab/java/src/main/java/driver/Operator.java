@@ -5,6 +5,9 @@ import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.HashSet;
+import java.util.Properties;
+import java.util.Set;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
@@ -13,14 +16,14 @@ final class Operator {
     private Operator() {
     }
 
-    /** Any method whose arguments are texts and numbers: "method", and "words". */
+    /** Any method whose arguments JSON has: "method", and "words". */
     static Object call(DefaultMQAdminExt admin, JSONObject c) throws Exception {
         JSONArray words = c.getJSONArray("words");
         for (Method m : DefaultMQAdminExt.class.getMethods()) {
             Class<?>[] types = m.getParameterTypes();
             if (!m.getName().equals(c.getString("method")) || types.length != words.size()) continue;
             Object[] values = new Object[types.length];
-            for (int i = 0; i < types.length; i++) values[i] = words.getObject(i, types[i]);
+            for (int i = 0; i < types.length; i++) values[i] = value(words, i, types[i]);
             try {
                 return JSON.toJSON(m.invoke(admin, values));
             } catch (InvocationTargetException problem) {
@@ -28,6 +31,14 @@ final class Operator {
             }
         }
         throw new IllegalArgumentException(c.getString("method"));
+    }
+
+    private static Object value(JSONArray words, int at, Class<?> type) {
+        if (type == Set.class) return new HashSet<>(words.getJSONArray(at));
+        if (type != Properties.class) return words.getObject(at, type);
+        Properties properties = new Properties();
+        properties.putAll(words.getJSONObject(at));
+        return properties;
     }
 
     static Object ask(DefaultMQAdminExt admin, JSONObject c) throws Exception {
