@@ -137,7 +137,7 @@ TABLE: dict[str, set[str]] = {
     "replication": {"records", "files", "wire", "store", "remoting", "config"},
     "controller": {"wire", "remoting", "config"},
     "client": {"records", "wire", "filtering", "routing", "config"} | {"files", "auth"},
-    "proxy": {"client", "records", "routing", "wire", "config"},
+    "proxy": {"client", "records", "routing", "wire", "config", "auth"},
     "aio": FACE,
     "threads": FACE,
     "deferred": FACE,

@@ -39,6 +39,7 @@ from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.proxy.front import Front, Limits, listening_socket
+from rocketbroker.proxy.inner_client import with_tools_account
 from rocketbroker.proxy.settings import ProxySettings, settings_from, settings_with
 from rocketbroker.remoting.periodic import PeriodicCall
 
@@ -133,6 +134,7 @@ def settings_of(
             raise ConfigurationError(f"{path} cannot be read: {error}.") from error
     settings, unused = settings_from(text)
     settings = settings_with(settings, options.start_flags().over({}))
+    settings = with_tools_account(settings, environment.get("ROCKETMQ_HOME", ""))
     given = options["namesrvAddr"] or settings.namesrv_addr or None
     if given is None:
         given = environment.get("NAMESRV_ADDR")

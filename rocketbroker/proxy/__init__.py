@@ -34,5 +34,6 @@ Around them:
   - L{counts}: how many calls there were, and how long they took.
   - L{health}: whether it serves, by gRPC's own protocol.
   - L{brokers}: what is asked of brokers, and remembered.
+  - L{inner_client}: in whose name brokers are asked, and by TLS.
   - L{server}: one proxy.
 """

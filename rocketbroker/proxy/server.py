@@ -15,20 +15,17 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
-from rocketbroker.client.settings import ClientSettings
 from rocketbroker.proxy.brokers import Brokers
 from rocketbroker.proxy.calls import Calls
 from rocketbroker.proxy.clients import Clients
 from rocketbroker.proxy.front import Front
 from rocketbroker.proxy.health import Health
+from rocketbroker.proxy.inner_client import client_settings
 from rocketbroker.proxy.service import Service
 from rocketbroker.proxy.settings import ProxySettings
 from rocketbroker.proxy.telemetry import Telemetry
 
 _log: Final = logging.getLogger("rocketbroker.proxy")
-
-#: How often brokers hear that we are a producer of topics with transactions.
-HEARTBEAT_SECONDS: Final = 20.0
 
 #: How often clients that are silent are looked for.
 SCAN_SECONDS: Final = 10.0
@@ -57,12 +54,10 @@ class Proxy:
     ) -> None:
         """
         @param front: has the port.
+        @raise ConfigurationError: what it is to sign or to encrypt with is not in
+            order.
         """
-        client = ClientSettings(
-            name_servers=name_servers,
-            namespace="",
-            heartbeat_seconds=HEARTBEAT_SECONDS,
-        )
+        client = client_settings(name_servers, settings)
         self._settings = settings
         self._front = front
         self._instance = Instance(AsyncioRuntime(), client)

@@ -13,9 +13,10 @@ from typing import Any, Final, get_type_hints
 
 import attrs
 
+from rocketbroker.config.auth import RELEASES
 from rocketbroker.config.metrics import MetricsAccessOptions
 from rocketbroker.config.paths import resolved
-from rocketbroker.config.tls import TlsOptions
+from rocketbroker.config.tls import CONFIG_FILE, TlsOptions
 from rocketbroker.errors import ConfigurationError
 
 #: The port of metrics; RocketMQ's has 5557, which is our broker's.
@@ -42,6 +43,13 @@ def _is_mode(_: object, __: object, value: str, key: str = MODE) -> None:
 
 def _is_metrics_mode(_: object, __: object, value: str) -> None:
     _is_mode(_, __, value, "metricsTls")
+
+
+def _is_release(_: object, __: object, value: str) -> None:
+    if value not in RELEASES:
+        raise ConfigurationError(
+            f"rocketbrokerAuthRelease is one of {', '.join(RELEASES)}, not {value!r}"
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -93,6 +101,40 @@ class ProxySettings:
     metrics_label: str = ""
     metrics_tls: str = attrs.field(default=DISABLED, validator=_is_metrics_mode)
     metrics_bearer_token_file: str = ""
+    authentication_enabled: bool = False
+    authentication_provider: str = ""
+    authentication_metadata_provider: str = ""
+    authentication_strategy: str = ""
+    authentication_whitelist: str = ""
+    authorization_enabled: bool = False
+    authorization_provider: str = ""
+    authorization_metadata_provider: str = ""
+    authorization_strategy: str = ""
+    authorization_whitelist: str = ""
+    rocketbroker_auth_release: str = attrs.field(
+        default=RELEASES[0], validator=_is_release
+    )
+    user_cache_refresh_seconds: int = 20
+    user_cache_expired_seconds: int = 300
+    user_cache_max_num: int = 20_000
+    acl_cache_refresh_seconds: int = 20
+    acl_cache_expired_seconds: int = 300
+    acl_cache_max_num: int = 20_000
+    enable_acl_rpc_hook_for_cluster_mode: bool = False
+    inner_client_authentication_credentials: str = attrs.field(default="", repr=False)
+    tls_enable: bool = False
+    tls_config_file: str = CONFIG_FILE
+    tls_client_test_mode: bool = True
+    tls_client_auth_server: bool = False
+    tls_client_trust_cert_path: str = ""
+    tls_client_cert_path: str = ""
+    tls_client_key_path: str = ""
+    tls_client_key_password: str = attrs.field(default="", repr=False)
+
+    @property
+    def controls_access(self) -> bool:
+        """Whether calls are checked."""
+        return self.authentication_enabled or self.authorization_enabled
 
     @property
     def metrics_access(self) -> MetricsAccessOptions:
@@ -134,6 +176,14 @@ class ProxySettings:
 _OTHER_NAMES: Final = {
     "rocket_mq_cluster_name": "rocketMQClusterName",
     "tls_server_mode": MODE,
+    "tls_enable": "tls.enable",
+    "tls_config_file": "tls.config.file",
+    "tls_client_test_mode": "tls.test.mode.enable",
+    "tls_client_auth_server": "tls.client.authServer",
+    "tls_client_trust_cert_path": "tls.client.trustCertPath",
+    "tls_client_cert_path": "tls.client.certPath",
+    "tls_client_key_path": "tls.client.keyPath",
+    "tls_client_key_password": "tls.client.keyPassword",
 }
 
 
