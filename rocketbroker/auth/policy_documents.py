@@ -178,12 +178,16 @@ def from_json(users: object, acls: object) -> Documents:
     """
     if not isinstance(users, list) or not isinstance(acls, list):
         raise RemoteProtocolError("users and policies must be arrays")
-    found = [_kept_user(UserInfo.from_json(each)) for each in users]
-    kept = [_kept_acl(AclInfo.from_json(each)) for each in acls]
-    return Documents({user.name: user for user in found}, dict(kept))
+    kept = [acl_from(each) for each in acls]
+    return Documents({each.name: each for each in map(user_from, users)}, dict(kept))
 
 
-def _kept_user(info: UserInfo) -> User:
+def user_from(value: object) -> User:
+    """A complete user, as L{user_json} gives it.
+
+    @raise RemoteProtocolError: it is none; the text says what is wrong.
+    """
+    info = UserInfo.from_json(value)
     if not info.name or info.password is None or not info.type or not info.status:
         raise RemoteProtocolError(
             f"the user {info.name!r} lacks password, userType or userStatus"
@@ -191,7 +195,12 @@ def _kept_user(info: UserInfo) -> User:
     return User(info.name, info.password, info.type, info.status)
 
 
-def _kept_acl(info: AclInfo) -> tuple[str, Acl]:
+def acl_from(value: object) -> tuple[str, Acl]:
+    """The name of a user, and the user's policies, as L{acl_json} gives them.
+
+    @raise RemoteProtocolError: it is none; the text says what is wrong.
+    """
+    info = AclInfo.from_json(value)
     name = name_of(info.subject)
     if not name or info.subject is None:
         raise RemoteProtocolError(f"{info.subject!r} is no subject")

@@ -12,6 +12,7 @@ From a call to its answer:
   - L{messages_pb2}: the messages, made of C{messages.proto} by
     C{scripts/proto.py}.
   - L{service}: the methods of gRPC, and who calls.
+  - L{access}: whether the caller may make it.
   - L{calls}: each call from its request to its answer.
   - L{telemetry}: settings of clients, and what brokers ask
     producers.
@@ -33,7 +34,8 @@ Around them:
   - L{settings}: rmq-proxy.json.
   - L{counts}: how many calls there were, and how long they took.
   - L{health}: whether it serves, by gRPC's own protocol.
-  - L{brokers}: what is asked of brokers, and remembered.
+  - L{brokers}: what is asked of brokers, and remembered;
+    L{lookups}: what is remembered of users and policies.
   - L{inner_client}: in whose name brokers are asked, and by TLS.
   - L{server}: one proxy.
 """

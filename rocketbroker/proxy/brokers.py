@@ -127,20 +127,27 @@ class Brokers:
         code = RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG
         found: SubscriptionGroupConfig | None = None
         try:
-            view = await self.view(self._cluster)
-            masters = sorted(view.masters.values())
-            if not masters:
-                return None
-            address = masters[self._next() % len(masters)]
             command = Command(code, header.to_ext())
-            answer = await self.ask(address, command, METADATA_SECONDS)
+            answer = await self.ask(await self.leader(), command, METADATA_SECONDS)
             found = SubscriptionGroupConfig.from_json(fastjson.loads(answer.body))
+        except NoBroker:
+            return None
         except BrokerError:
             pass
         except RocketbrokerError:
             return None
         self._groups.put(name, found, self._now())
         return found
+
+    async def leader(self) -> str:
+        """The address of a master of the cluster, another one with each call.
+
+        @raise NoBroker: there is none.
+        """
+        masters = sorted((await self.view(self._cluster)).masters.values())
+        if not masters:
+            raise NoBroker(f"the cluster {self._cluster} has no master now")
+        return masters[self._next() % len(masters)]
 
     async def master(self, broker: str) -> str:
         """The address of a broker's master: brokers register a topic of their name.

@@ -15,6 +15,7 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from rocketbroker.client.instance import Instance
 from rocketbroker.client.runtimes.on_asyncio import AsyncioRuntime
+from rocketbroker.proxy.access import Access
 from rocketbroker.proxy.brokers import Brokers
 from rocketbroker.proxy.calls import Calls
 from rocketbroker.proxy.clients import Clients
@@ -70,7 +71,11 @@ class Proxy:
         parts = self._instance, brokers, self._clients, settings
         self.calls = Calls(*parts)
         self._telemetry = Telemetry(*parts)
-        self.service = Service(self.calls, self._telemetry, front.peer)
+        self._access = None
+        if settings.controls_access:
+            self._access = Access(self._instance.runtime, brokers, settings)
+        peer, access = front.peer, self._access
+        self.service = Service(self.calls, self._telemetry, peer, access)
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", settings.inbound_bytes),
@@ -118,6 +123,8 @@ class Proxy:
         await self._server.stop(self._settings.grpc_shutdown_time_seconds)
         await self._front.stop()
         await self.calls.close()
+        if self._access is not None:
+            await self._access.close()
         await self._instance.close()
 
     async def _scanning(self) -> None:

@@ -19,10 +19,11 @@ from google.protobuf.message import Message as AnyMessage
 
 from rocketbroker.errors import RocketbrokerError
 from rocketbroker.proxy import messages_pb2 as pb
+from rocketbroker.proxy.access import Access
 from rocketbroker.proxy.calls import Caller, Calls
 from rocketbroker.proxy.counts import Counts
 from rocketbroker.proxy.messages_pb2 import Code, Status, TelemetryCommand
-from rocketbroker.proxy.statuses import Refusal
+from rocketbroker.proxy.statuses import Refusal, status_of
 from rocketbroker.proxy.telemetry import Telemetry
 
 SERVICE: Final = "apache.rocketmq.v2.MessagingService"
@@ -93,12 +94,18 @@ class Service:
     """
 
     def __init__(
-        self, calls: Calls, telemetry: Telemetry, peer: Callable[[str], str]
+        self,
+        calls: Calls,
+        telemetry: Telemetry,
+        peer: Callable[[str], str],
+        access: Access | None = None,
     ) -> None:
         """
         @param peer: see L{caller_of}.
+        @param access: who may do what; C{None}: everybody may do everything.
         """
         self._calls = calls
+        self._access = access
         self._peer = peer
         self._telemetry = telemetry
         self._streams: set[asyncio.Queue[TelemetryCommand | None]] = set()
@@ -203,20 +210,34 @@ class Service:
     ) -> Callable[[Q | None, Context], Awaitable[A]]:
         async def answer(request: Q | None, context: Context) -> A:
             caller = caller_of(context, self._peer)
-            if not caller.client_id.strip():
-                return response(status=_no_client_id())
+            status = await self._problem(caller, request, context)
+            if status is not None:
+                return response(status=status)
             if request is None:
                 await _refuse(context)
             return await call(caller, request)
 
         return answer
 
+    async def _problem(
+        self, caller: Caller, message: AnyMessage | None, context: Context
+    ) -> Status | None:
+        """Why a call, or a command of a stream, is not carried out; C{None}: it is."""
+        if self._access is not None and message is not None:
+            headers = dict(context.invocation_metadata() or ())
+            try:
+                await self._access.check(headers, message, caller.peer)
+            except Refusal as problem:
+                return status_of(problem)
+        return None if caller.client_id.strip() else _no_client_id()
+
     async def _receive(
         self, request: pb.ReceiveMessageRequest | None, context: Context
     ) -> AsyncIterator[pb.ReceiveMessageResponse]:
         caller = caller_of(context, self._peer)
-        if not caller.client_id.strip():
-            yield pb.ReceiveMessageResponse(status=_no_client_id())
+        status = await self._problem(caller, request, context)
+        if status is not None:
+            yield pb.ReceiveMessageResponse(status=status)
             return
         if request is None:
             await _refuse(context)
@@ -247,6 +268,8 @@ class Service:
 
         self._streams.add(commands)
         problems: list[RocketbrokerError] = []
+        if self._access is not None:
+            requests = self._allowed(caller, requests, context, send)
         reading = asyncio.ensure_future(
             self._read(caller, requests, send, commands, problems)
         )
@@ -264,6 +287,22 @@ class Service:
             reading.cancel()
             self._streams.discard(commands)
             self._telemetry.stream_ended(caller.client_id, send)
+
+    async def _allowed(
+        self,
+        caller: Caller,
+        requests: AsyncIterator[TelemetryCommand | None],
+        context: Context,
+        send: Callable[[TelemetryCommand], None],
+    ) -> AsyncIterator[TelemetryCommand | None]:
+        """What a client sends, up to a command that is refused: that ends the stream,
+        behind a status."""
+        async for command in requests:
+            status = await self._problem(caller, command, context)
+            if status is not None:
+                send(TelemetryCommand(status=status))
+                return
+            yield command
 
     async def _cut(self, context: Context, writing: asyncio.Task[Any]) -> None:
         """End a stream that waits for its client to read: nothing in its queue would.

@@ -14,6 +14,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from rocketbroker.auth.policy_documents import acl_json, user_json
+from rocketbroker.auth.users import Documents, name_of
 from rocketbroker.errors import ConnectionLost
 from rocketbroker.records import batches, hosts, names, properties, record
 from rocketbroker.records.recall_handle import RecallHandle
@@ -160,6 +162,8 @@ class PuppetBroker:
             return answer(26) if group is None else answer(body=fastjson.dumps(group))
         if code in (RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ):
             return self._lock(command)
+        if code in (RequestCode.AUTH_GET_USER, RequestCode.AUTH_GET_ACL):
+            return self._access(ext)
         return self._offset(code, ext)
 
     def _leads(self, ext: dict[str, str]) -> bool:
@@ -520,6 +524,20 @@ class PuppetBroker:
         table = {"messageQueueAssignments": assignments}
         return answer(body=fastjson.dumps(table))
 
+    def _access(self, ext: dict[str, str]) -> Command:
+        """A user, or the policies of a subject."""
+        documents = self._cluster.documents
+        if "username" in ext:
+            user = documents.users.get(ext["username"])
+            return answer(body=b"" if user is None else fastjson.dumps(user_json(user)))
+        name = name_of(ext["subject"]) or ""
+        if name not in documents.users:
+            return answer(
+                ResponseCode.NO_PERMISSION, remark="The subject is not exist."
+            )
+        acl = documents.acls.get(name)
+        return answer(body=b"" if acl is None else fastjson.dumps(acl_json(acl)))
+
     def _lock(self, command: Command) -> Command:
         body = LockBatchBody.from_json(fastjson.loads(command.body))
         now = self._runtime.monotonic()
@@ -576,6 +594,7 @@ class PuppetCluster:
     @ivar leaders: of static topics: which broker has each logical queue, None for none.
     @ivar kinds: the types of topics that have one.
     @ivar group_configs: the settings of groups.
+    @ivar documents: users and policies of ACL 2.0; nobody is refused by them.
     """
 
     def __init__(
@@ -588,6 +607,7 @@ class PuppetCluster:
         self.leaders: dict[str, list[str | None]] = {}
         self.kinds: dict[str, str] = {}
         self.group_configs: dict[str, SubscriptionGroupConfig] = {}
+        self.documents = Documents()
         self._position = 0
         self.brokers = {name: PuppetBroker(self, name) for name in brokers or ("b1",)}
         runtime.servers[names] = self.name_server
