@@ -6,7 +6,8 @@ This package and L{rocketbroker.cli.server} alone import the reactor.
   - L{broker}, L{namesrv}: what twistd runs, and each as a service on a reactor.
   - L{standalone}: both in one process; L{slave_process}: the slaves of its broker.
   - L{proxy}: a proxy; L{grpc_extra}: whether what it needs is installed; L{grpc_port}:
-    the port by which a standalone broker begins one.
+    the port by which a standalone broker begins one; L{embedded_proxy}: what that one
+    is told.
   - L{plugins}: plug-ins of the store, as Twisted finds them.
   - L{options}: flags that the servers share, and how a start is refused.
   - L{logs}: the log, to a file that rotates or to a stream.

@@ -5,14 +5,18 @@ Nobody who has no client of RocketMQ 5 pays for one: until then there is a liste
 socket that is looked at, and nothing else. The proxy is a process of its own, which is
 handed the socket, so that the first connection waits in its queue and is served. If the
 proxy ends, the next connection begins another one; it ends with this process.
+
+Its settings go through a pipe: they may have secrets, which no list of processes and no
+environment is to show, and no file that a crash would leave behind.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast, final
 
 from twisted.internet.defer import Deferred, succeed
@@ -30,6 +34,9 @@ OFF: Final = "off"
 
 #: The descriptor by which the proxy gets the socket.
 CHILD_DESCRIPTOR: Final = 3
+
+#: The descriptor from which it reads its settings.
+SETTINGS_DESCRIPTOR: Final = 4
 
 #: How many connections may wait while the proxy begins.
 BACKLOG: Final = 512
@@ -100,10 +107,12 @@ class GrpcPort:
         reactor: Any,
         listener: socket.socket,
         words: Sequence[str],
+        settings: Mapping[str, object],
         problem: Callable[[], str | None] = extra_problem,
     ) -> None:
         """
         @param words: the flags of the proxy.
+        @param settings: as rmq-proxy.json has them.
         @param problem: says what keeps a proxy from being here.
         """
         self.port = int(listener.getsockname()[1])
@@ -111,6 +120,7 @@ class GrpcPort:
         self._reactor = reactor
         self._listener = listener
         self._words = words
+        self._settings = json.dumps(settings).encode()
         self._problem = problem
         self._has_said = False
         self._pause: IDelayedCall | None = None
@@ -157,7 +167,7 @@ class GrpcPort:
         command = [
             *(sys.executable, "-m", "rocketbroker.cli.command", "proxy", "run"),
             *("--listen-fd", str(CHILD_DESCRIPTOR), "--exit-with-parent"),
-            *("--metrics-port", "off"),
+            *("--metrics-port", "off", "-c", f"/dev/fd/{SETTINGS_DESCRIPTOR}"),
             *self._words,
         ]
         self._log.info("A client of gRPC comes: its proxy begins.")
@@ -168,8 +178,15 @@ class GrpcPort:
             command[0],
             command,
             os.environ,
-            childFDs={0: "w", 1: "r", 2: 2, CHILD_DESCRIPTOR: self.fileno()},
+            childFDs={
+                0: "w",
+                1: "r",
+                2: 2,
+                CHILD_DESCRIPTOR: self.fileno(),
+                SETTINGS_DESCRIPTOR: "w",
+            },
         )
+        child.tell(self._settings)
 
     def _ended(self, status: int) -> None:
         self._child = None
@@ -214,6 +231,12 @@ class _Child(ProcessProtocol):
             self._late.cancel()
         self._ended(status)
         self._gone.callback(None)
+
+    def tell(self, settings: bytes) -> None:
+        """Let it read its settings."""
+        transport = cast(IProcessTransport, self.transport)
+        transport.writeToChild(SETTINGS_DESCRIPTOR, settings)
+        transport.closeChildFD(SETTINGS_DESCRIPTOR)
 
     def stop(self, reactor: Any) -> Deferred[None]:
         """Let it stop, or kill it; fires when it has ended."""

@@ -17,7 +17,7 @@ import resource
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, Final, TypeVar, final
 
 from twisted.internet.defer import Deferred
 from twisted.internet.main import installReactor
@@ -39,11 +39,22 @@ from rocketbroker.client.settings import name_servers
 from rocketbroker.config.paths import resolved
 from rocketbroker.errors import ConfigurationError
 from rocketbroker.proxy.front import Front, Limits, listening_socket
-from rocketbroker.proxy.inner_client import with_tools_account
+from rocketbroker.proxy.inner_client import (
+    CREDENTIALS,
+    SIGNS,
+    credentials_of,
+    with_tools_account,
+)
 from rocketbroker.proxy.settings import ProxySettings, settings_from, settings_with
 from rocketbroker.remoting.periodic import PeriodicCall
 
 T = TypeVar("T")
+
+#: Why nobody may be served who has to be a user.
+UNSIGNED: Final = (
+    "Users are looked up without a signature, and brokers that control access refuse "
+    f"that: {CREDENTIALS} with {SIGNS}=true gives one (docs/proxy.rst)."
+)
 
 
 class Options(ServerOptions):
@@ -173,6 +184,7 @@ class ProxyService(LoggedService):
         self.ready: Deferred[None] = Deferred()
         self._reactor = reactor
         self._unused = unused
+        self._asks_unsigned = settings.controls_access and not credentials_of(settings)
         self._certificate = ProxyCertificate(settings)
         if listening is None:
             listening = listening_socket("", settings.grpc_server_port)
@@ -227,6 +239,8 @@ class ProxyService(LoggedService):
                 "These settings have no effect here: {keys} (docs/proxy.rst).",
                 keys=", ".join(self._unused),
             )
+        if self._asks_unsigned:
+            self._log.warn("{warning}", warning=UNSIGNED)
         if self._certificate.warning is not None:
             self._log.warn("{warning}", warning=self._certificate.warning)
         if self._certificate.files is not None:

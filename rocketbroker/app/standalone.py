@@ -29,6 +29,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger, globalLogBeginner
 
 from rocketbroker.app.broker import BrokerService, advertised
+from rocketbroker.app.embedded_proxy import embedded_settings
 from rocketbroker.app.grpc_extra import GRPC_PORT
 from rocketbroker.app.grpc_port import GrpcPort, listening
 from rocketbroker.app.logs import Log, LogOptions
@@ -298,9 +299,8 @@ class Standalone:
                 port=wanted,
             )
             return None
-        words = ["-n", ";".join(own.name_servers), "--set"]
-        words += [f"rocketMQClusterName={own.broker.broker_cluster_name}"]
-        return GrpcPort(reactor, listener, words)
+        words = ["-n", ";".join(own.name_servers)]
+        return GrpcPort(reactor, listener, words, embedded_settings(own))
 
     def _slave(self, settings: Mapping[str, str], number: int) -> SlaveProcess:
         """A slave of the broker, not begun yet."""

@@ -28,6 +28,16 @@ class Process:
 
     def __init__(self) -> None:
         self.signals: list[str] = []
+        self.written: dict[int, bytes] = {}
+        self.closed: list[int] = []
+
+    def writeToChild(self, descriptor: int, data: bytes) -> None:
+        """Let it read that."""
+        self.written[descriptor] = self.written.get(descriptor, b"") + data
+
+    def closeChildFD(self, descriptor: int) -> None:
+        """That was all."""
+        self.closed.append(descriptor)
 
     def signalProcess(self, name: str) -> None:
         """Send it a signal."""
@@ -69,7 +79,9 @@ class GrpcPortTests(SynchronousTestCase):
         assert listener is not None
         self.addCleanup(listener.close)
         words = ["-n", "a:1"]
-        self.port = GrpcPort(self.reactor, listener, words, lambda: self.problem)
+        self.port = GrpcPort(
+            self.reactor, listener, words, {"proxyName": "p"}, lambda: self.problem
+        )
         self.port.start()
 
     def connect(self) -> socket.socket:
@@ -90,8 +102,19 @@ class GrpcPortTests(SynchronousTestCase):
         self.assertEqual(self.reactor.readers, set())
         ((_, command, descriptors),) = self.reactor.spawned
         self.assertEqual(descriptors[3], descriptor)
-        words = "--listen-fd 3 --exit-with-parent --metrics-port off -n a:1"
-        self.assertEqual(list(command[-7:]), words.split())
+        words = (
+            "--listen-fd 3 --exit-with-parent --metrics-port off -c /dev/fd/4 -n a:1"
+        )
+        self.assertEqual(list(command[-9:]), words.split())
+
+    def test_settingsAreReadFromAPipe(self) -> None:
+        """Which is closed behind them; no word of the command has them."""
+        self.port.doRead()
+        ((protocol, command, descriptors),) = self.reactor.spawned
+        self.assertEqual(descriptors[4], "w")
+        self.assertEqual(protocol.transport.written, {4: b'{"proxyName": "p"}'})
+        self.assertEqual(protocol.transport.closed, [4])
+        self.assertNotIn("proxyName", " ".join(command))
 
     def test_nextConnectionBeginsAnotherOne(self) -> None:
         """After a pause, however the one before has ended."""
