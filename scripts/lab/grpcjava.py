@@ -20,7 +20,8 @@ def java_client(
 ) -> Program:
     """The Java client before the Proxy at an address.
 
-    @param words: C{tls}, for connections as it makes them unless told otherwise.
+    @param words: C{tls}, for connections as it makes them unless told otherwise, or
+        C{plain}; then a name and a secret, for calls that are signed.
     """
     reason = why_not()
     if reason is not None:

@@ -10,6 +10,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message as AnyMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from rocketbroker.auth.grpc_signatures import sign
+from rocketbroker.auth.signatures import Credentials
 from rocketbroker.proxy import messages_pb2 as pb
 from rocketbroker.proxy.service import SERVICE
 
@@ -23,9 +25,12 @@ class GrpcPeer:
     @ivar channel: the connection.
     """
 
-    def __init__(self, address: str, client_id: str) -> None:
+    def __init__(
+        self, address: str, client_id: str, credentials: Credentials | None = None
+    ) -> None:
         """
         @param address: a target as gRPC has it: C{host:port}, or C{ipv4:} and several.
+        @param credentials: its calls are signed with them; C{None}: they are not.
         """
         self.channel = grpc.aio.insecure_channel(
             address,
@@ -34,7 +39,9 @@ class GrpcPeer:
                 ("grpc.max_send_message_length", -1),
             ],
         )
-        self._headers = (("x-mq-client-id", client_id), ("x-mq-language", "PYTHON"))
+        signed = {} if credentials is None else sign(credentials, "20261129T120000Z")
+        own = {"x-mq-client-id": client_id, "x-mq-language": "PYTHON"}
+        self._headers = (*own.items(), *signed.items())
 
     async def __aenter__(self) -> GrpcPeer:
         return self

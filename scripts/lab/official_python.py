@@ -3,17 +3,20 @@
     python3 -m scripts.lab.official_python ENDPOINT SCENARIO TOPIC [tls | WORD ...]
 
 It does one scenario on a fresh topic, and prints C{passed}. Its log goes below HOME.
+C{OFFICIAL_CREDENTIALS} in the environment is who it is: C{name:secret}.
 With TLS it checks certificates: C{GRPC_DEFAULT_SSL_ROOTS_FILE_PATH} in the environment
 names those that it trusts.
 """
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from rocketmq import (
@@ -32,6 +35,12 @@ from rocketmq import (
 
 #: How long a scenario may take, in seconds.
 SECONDS: Final = 60.0
+
+#: Who it is.
+CREDENTIALS: Final = "OFFICIAL_CREDENTIALS"
+
+#: What it logs.
+LOG: Final = Path("~/logs/rocketmq_python/rocketmq_client.log")
 
 #: How long a message is invisible to others that is received.
 INVISIBLE_SECONDS: Final = 15
@@ -93,7 +102,8 @@ class Scene:
     def __init__(
         self, endpoint: str, topic: str, is_tls: bool, words: Sequence[str] = ()
     ) -> None:
-        self.configuration = ClientConfiguration(endpoint, Credentials("a", "b"))
+        name, _, secret = os.environ.get(CREDENTIALS, "a:b").partition(":")
+        self.configuration = ClientConfiguration(endpoint, Credentials(name, secret))
         self._is_tls = is_tls
         self.topic = topic
         self.words = words
@@ -308,6 +318,24 @@ def steady(scene: Scene) -> None:
         taking.join()
 
 
+def refused(scene: Scene) -> None:
+    """A send or a receive is refused: its words say which, and why it is.
+
+    Why a route is refused stands only in the client's log.
+    """
+    what, *words = scene.words
+    try:
+        if what == "send":
+            scene.producer().send(made(scene.topic, "x"))
+        else:
+            scene.simple().receive(1, INVISIBLE_SECONDS)
+    except Exception as problem:  # the client raises several
+        said = f"{problem}\n{LOG.expanduser().read_text()}"
+        assert " ".join(words) in said, said
+    else:
+        raise AssertionError("it was not refused")
+
+
 SCENARIOS: Final[dict[str, Callable[[Scene], None]]] = {
     "steady": steady,
     "normal": normal,
@@ -316,6 +344,7 @@ SCENARIOS: Final[dict[str, Callable[[Scene], None]]] = {
     "transaction": transaction,
     "retry": retry,
     "slow": slow,
+    "refused": refused,
 }
 
 

@@ -279,6 +279,15 @@ def workers_of(owner: int) -> list[int]:
     return sorted(found)
 
 
+def children(pid: int) -> list[int]:
+    """The processes that a process has begun."""
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+
+
 def is_there(process: int) -> bool:
     """Whether a process has not ended."""
     try:

@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from scripts.lab.grpcjava import java_client
 from scripts.lab.javaclient import body_of
-from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, environment
+from scripts.lab.servers import ROOT, STOP_SECONDS, Cluster, children, environment
 from tests.integration.typed_topics import prepare
 
 #: How long something may take that comes by itself, in seconds.
@@ -191,12 +191,3 @@ class StandaloneTests(FolderCase):
         servers.send_signal(signal.SIGTERM)
         self.assertEqual(servers.wait(STOP_SECONDS), 0)
         self.assertFalse(Path(f"/proc/{proxy}").exists())
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has begun."""
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]

@@ -17,7 +17,7 @@ from typing import Any
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from rocketbroker.app.grpc_extra import GRPC_PORT
-from scripts.lab.servers import STOP_SECONDS, environment
+from scripts.lab.servers import STOP_SECONDS, children, environment
 
 #: How long something may take that is to come soon.
 SECONDS = 30.0
@@ -121,15 +121,6 @@ class EmbeddedTests(SynchronousTestCase):
             )
         self.assertEqual((ended.returncode, ended.stdout), (1, ""))
         self.assertIn(f"The port {GRPC_PORT} for gRPC cannot be had", ended.stderr)
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has begun."""
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
 
 
 def is_running(pid: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from rocketbroker.wire.codes import RequestCode
 from rocketbroker.wire.command import Command
@@ -13,6 +14,19 @@ def prepare(port: int, topic: str, kind: str, is_ordered: bool) -> None:
     """Make a topic of a type, and its group.
 
     @param port: the broker's.
+    """
+    prepare_by(lambda command: ask(port, command), topic, kind, is_ordered)
+
+
+def prepare_by(
+    asked: Callable[[Command], Command],
+    topic: str,
+    kind: str = "NORMAL",
+    is_ordered: bool = False,
+) -> None:
+    """The same, whoever asks the broker.
+
+    @param asked: the broker's answer to a request.
     """
     fields = {
         "topic": topic,
@@ -25,7 +39,7 @@ def prepare(port: int, topic: str, kind: str, is_ordered: bool) -> None:
         "order": "false",
         "attributes": f"+message.type={kind}",
     }
-    made = ask(port, Command(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
+    made = asked(Command(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
     assert made.code == 0, made.remark
     group = {
         "groupName": f"G_{topic}",
@@ -34,5 +48,5 @@ def prepare(port: int, topic: str, kind: str, is_ordered: bool) -> None:
         "retryMaxTimes": 16,
     }
     code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
-    made = ask(port, Command(code, {}, json.dumps(group).encode()))
+    made = asked(Command(code, {}, json.dumps(group).encode()))
     assert made.code == 0, made.remark

@@ -6,6 +6,7 @@ import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.HashMap;
@@ -16,6 +17,7 @@ import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientConfigurationBuilder;
 import org.apache.rocketmq.client.apis.ClientException;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
+import org.apache.rocketmq.client.apis.StaticSessionCredentialsProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
 import org.apache.rocketmq.client.apis.consumer.FilterExpressionType;
@@ -47,9 +49,12 @@ public final class GrpcDriver {
     private final Map<String, ConcurrentLinkedQueue<JsonObject>> boxes = new ConcurrentHashMap<>();
     private final Map<String, MessageView> held = new HashMap<>();
 
-    private GrpcDriver(String endpoints, boolean isTls) {
+    private GrpcDriver(String endpoints, boolean isTls, String... account) {
         ClientConfigurationBuilder builder = ClientConfiguration.newBuilder().setEndpoints(endpoints)
             .setRequestTimeout(Duration.ofSeconds(20));
+        if (account.length == 2) {
+            builder.setCredentialProvider(new StaticSessionCredentialsProvider(account[0], account[1]));
+        }
         // TLS is its default, and it checks no certificate.
         configuration = (isTls ? builder : builder.enableSsl(false)).build();
     }
@@ -57,7 +62,8 @@ public final class GrpcDriver {
     public static void main(String[] words) throws Exception {
         PrintStream out = new PrintStream(System.out, true, "UTF-8");
         System.setOut(System.err);
-        GrpcDriver driver = new GrpcDriver(words[0], words.length > 1 && words[1].equals("tls"));
+        String[] account = words.length > 2 ? Arrays.copyOfRange(words, 2, words.length) : new String[0];
+        GrpcDriver driver = new GrpcDriver(words[0], words.length > 1 && words[1].equals("tls"), account);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = in.readLine()) != null; ) {
             JsonObject answer = new JsonObject();
