@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -174,11 +174,11 @@ class ProxyCase(UsersCase):
         self.cluster.start()
         self.populate(self.cluster.names, self.cluster.address)
 
-    def proxy(self) -> str:
+    def proxy(self, settings: Mapping[str, object] = PROXY_SETTINGS) -> str:
         """Start our proxy; where it listens."""
         path = self.folder / "rmq-proxy.json"
         path.touch(0o600)
-        path.write_text(json.dumps({**PROXY_SETTINGS, "grpcServerPort": 0}))
+        path.write_text(json.dumps({**settings, "grpcServerPort": 0}))
         words = ["-n", self.cluster.names, "-c", str(path), "--metrics-port", "off"]
         with open(self.folder / "proxy.log", "wb") as log:
             proxy = subprocess.Popen(
@@ -371,6 +371,16 @@ class ProxyAccessTests(ProxyCase):
             self.check_calls(java)
             self.use_python(java)
             self.use_java(java)
+
+    def test_proxyThatDoesNotSignSaysSo(self) -> None:
+        """To its log at the start, and to whoever it cannot look up."""
+        endpoint = self.proxy({"authenticationEnabled": True})
+        found = status(endpoint, ALICE)
+        self.assertEqual(found.code, pb.Code.INTERNAL_SERVER_ERROR)
+        words = f"The proxy cannot look up its users now: {NOBODY}"
+        self.assertEqual(found.message, words)
+        said = (self.folder / "proxy.log").read_text()
+        self.assertEqual(said.count("Users are looked up without a signature"), 1)
 
     def test_changesAndFailuresOfBrokers(self) -> None:
         """A new password counts soon; a broker that is away makes nobody unknown, and
