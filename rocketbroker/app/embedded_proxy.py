@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 
-from rocketbroker.broker.access.room import first_user, inner_user
+from rocketbroker.auth.policy_edits import initial_user
+from rocketbroker.broker.access.room import inner_user
 from rocketbroker.config.broker_settings import BrokerSettings
 from rocketbroker.config.tls import TlsOptions
 
@@ -40,7 +41,7 @@ def _access(settings: BrokerSettings) -> dict[str, object]:
         "authorizationWhitelist": auth.authorization_whitelist,
         "rocketbrokerAuthRelease": auth.rocketbroker_auth_release,
     }
-    asks = inner_user(settings) or first_user(settings)
+    asks = inner_user(settings) or initial_user(auth.init_authentication_user)
     if asks is not None:
         account = {"accessKey": asks.access_key, "secretKey": asks.secret_key}
         found["enableAclRpcHookForClusterMode"] = True

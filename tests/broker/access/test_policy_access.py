@@ -175,7 +175,7 @@ class PolicyAccessTests(SynchronousTestCase):
         )
         table = JsonTable(MemoryDisk(), PATH, at_once, Clock())
         access = PolicyAccess(
-            table, settings, (ROOT, None), lambda documents: documents
+            table, settings, (ROOT, None), lambda kept: kept, RefusalLog(lambda: 0.0)
         )
         (line,) = logged(access.load)
         self.assertIn("anybody who names a user", line)
