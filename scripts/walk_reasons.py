@@ -43,6 +43,9 @@ TRAVEL: Final = "a part of a program: tests.integration.test_time_travel does th
 MACHINE: Final = "needs a second machine"
 SOCKET: Final = "tests.integration.test_proxy_systemd starts a proxy as the units do"
 
+#: Of commands to a cluster with TLS and access control.
+SECURED: Final = "test_secured_commands does it, at a cluster with TLS and accounts"
+
 #: What is not run in any form.
 REASONS: Final[tuple[Reason, ...]] = (
     Reason("README.rst", "python3 scripts/test.py", SUITE),
@@ -56,6 +59,11 @@ REASONS: Final[tuple[Reason, ...]] = (
     ),
     Reason("docs/security.rst", "tls.server", "settings: test_tls uses them"),
     Reason("docs/security.rst", "# ", "steps: test_security_page follows them"),
+    Reason("docs/proxy.rst", '{"namesrvAddr"', "test_proxy_access has the same"),
+    Reason("docs/command-line.rst", "rocketbroker context set live", SECURED),
+    Reason("docs/command-line.rst", "ROCKETMQ_CLIENT_TLS=", SECURED),
+    Reason("docs/command-line.rst", "rocketbroker user create", SECURED),
+    Reason("docs/command-line.rst", "rocketbroker acl create", SECURED),
     Reason("docs/spark.rst", '.option("tls"', "test_secured_exports gives them"),
     Reason("docs/metrics.rst", "scheme: https", "test_prometheus has the same"),
     Reason("docs/security.rst", "authentication", "settings: test_access uses them"),

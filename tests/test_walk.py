@@ -97,10 +97,13 @@ class ReasonsTests(SynchronousTestCase):
         self.assertEqual([s for s in texts if not reason_for(s, is_short=False)], [])
 
     def test_tablesAreShort(self) -> None:
-        """What is left out everywhere is known by number: think before it grows."""
+        """What is left out everywhere is known by number: think before it grows.
+
+        Five are for a cluster with TLS and accounts.
+        """
         left_out = [step for step in all_steps() if reason_for(step, is_short=False)]
         shell = [step for step in left_out if step.kind == "shell"]
-        self.assertLessEqual(len(shell), 20, shell)
+        self.assertLessEqual(len(shell), 24, shell)
         self.assertEqual(
             len(set(REASONS)) + len(set(ELSEWHERE)), len(REASONS + ELSEWHERE)
         )

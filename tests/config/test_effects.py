@@ -23,13 +23,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def attributes_read() -> set[str]:
     """The names of all attributes that the code outside config/ reads.
 
-    Of config/ only the modules count that tie options together.
+    Of config/ only the modules count that tie options together. The proxy has settings
+    of its own, of the same names.
     """
     package = ROOT / "rocketbroker"
     return {
         node.attr
         for path in package.rglob("*.py")
-        if path.parent.name != "config" or path.name in ("broker_settings.py", "tls.py")
+        if path.parent.name not in ("config", "proxy")
+        or path.name in ("broker_settings.py", "tls.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }

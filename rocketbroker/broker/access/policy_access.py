@@ -64,6 +64,7 @@ class PolicyAccess:
 
     @ivar documents: they, as they are.
     @ivar refused: how many requests were refused.
+    @ivar has_new: whether the start has made users that the table does not have yet.
     """
 
     codes = None
@@ -86,6 +87,7 @@ class PolicyAccess:
         """
         self.documents = Documents()
         self.refused = 0
+        self.has_new = False
         self._rules = Rules(self.documents, settings)
         self._file = file
         self._settings = settings

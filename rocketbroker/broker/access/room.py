@@ -85,7 +85,7 @@ class AccessRoom(Room):
         """Look at the files, or keep the users that settings have made."""
         if self._plain is not None:
             self._services.begin(LOOK, self._plain.look)
-        if self._policies is not None:
+        if self._policies is not None and self._policies.has_new:
             self._policies.save()
 
 
