@@ -516,7 +516,9 @@ def command_rows() -> Iterator[Row]:
     """Name, state of RocketMQ's tool, and what the command line has."""
     works = working()
     for name in sorted([*COMMANDS, *MISSING], key=str.lower):
-        if name in works:
+        if name in commands.WITH_ACCESS:
+            state = "works with access control"
+        elif name in works:
             reasons = {
                 why
                 for line, why in commands.DIFFERENCES.items()

@@ -49,6 +49,10 @@ PLAIN: Final = [
         (r"\d{4}-\d\d-\d\d$", "{day}"),
         (r"\b1[5-9]\d{11}\b", "{ms}"),
         (r"127\.0\.0\.1:\d{5}\b", "{address}"),
+        (r"\S*/conf/plain_acl\.yml", "{accounts}"),
+        # An object without words of its own, and where Java refused an account.
+        (r"(?<=PlainAccessConfig@)[0-9a-f]+", "{id}"),
+        (r", org\.apache\.rocketmq\.acl\.\S+\(\w+\.java:\d+\)", ""),
         (r"[\w.:]+@(?:consumer|producer)\d+", "{client}"),
         (r"\b(?:[0-9A-F]{30}|[0-9A-F]{32}|[0-9A-F]{56})\b", "{id}"),
         (r"\brt=\d+ms|\b\d+ ?ms\b", "{ms}"),
@@ -169,7 +173,12 @@ class Tool:
     @ivar number: the first number of it, which ends names of topics and groups.
     """
 
-    def __init__(self, version: str, pair: Pair) -> None:
+    def __init__(
+        self, version: str, pair: Pair, login: tuple[str, str] | None = None
+    ) -> None:
+        """
+        @param login: the account that commands are signed with.
+        """
         self.version = version
         self.number = version[0]
         folder = pair.cluster.folder / f"tool-{version}"
@@ -183,16 +192,29 @@ class Tool:
         for seat in self.seats:
             seat.ids["v"] = self.number
         self.java = JavaClient(version, pair.cluster.names, folder)
+        self._accounts = folder / "conf" / "tools.yml"
+        words = {}
+        if login is not None:
+            self.sign(*login)
+            words = dict(zip(("key", "secret"), login, strict=True))
         for seat in self.seats:
-            self._register(seat)
+            self._register(seat, words)
 
-    def _register(self, seat: Seat) -> None:
+    def sign(self, key: str, secret: str) -> None:
+        """Sign the commands that come with an account."""
+        self._accounts.write_text(f"accessKey: {key}\nsecretKey: {secret}\n")
+
+    def leave(self) -> None:
+        """Sign no more."""
+        self._accounts.unlink()
+
+    def _register(self, seat: Seat, words: dict[str, str]) -> None:
         """Wait until a name server knows the broker: 5.3.3 may not find it at the
         start, and would try again after ten seconds."""
         side = Side(seat.address, seat.names)
         try:
             if seat.folder.name == "java":
-                self.java("announce", address=seat.address)
+                self.java("announce", address=seat.address, **words)
             side.routed("DefaultCluster")
         finally:
             side.close()
