@@ -12,6 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
+from rocketbroker.auth.signatures import Credentials
 from rocketbroker.blocking.client import Client
 from rocketbroker.blocking.settings import Settings
 from rocketbroker.errors import RocketbrokerError
@@ -155,6 +156,12 @@ class Group:
             for number, maker in enumerate((master, *slaves))
         ]
         self._client = Client(Settings(self.names, seconds=30.0))
+
+    def sign(self, credentials: Credentials) -> None:
+        """Ask with an account from now on."""
+        self._client.close()
+        settings = Settings(self.names, seconds=30.0, credentials=credentials)
+        self._client = Client(settings)
 
     @property
     def master(self) -> Member:
