@@ -364,6 +364,7 @@ class Calls:
             invisible_ms(request, self._settings),
             kind,
             expression,
+            self._born_ms(),
         )
         config = await self._brokers.group(group)
         fifo = config is not None and config.consume_message_orderly
@@ -388,6 +389,16 @@ class Calls:
             else:
                 messages.append(self._give(caller, request, topic, group, one))
         return _Found(messages, bool(popped))
+
+    def _born_ms(self) -> int:
+        """When a pop is asked for.
+
+        RocketMQ's broker takes 0 for now, unless it controls access: then it has read
+        the fields before, and says that 0 is too long ago.
+        """
+        if self._settings.enable_acl_rpc_hook_for_cluster_mode:
+            return self._runtime.wall_ms()
+        return 0
 
     def _give(
         self,

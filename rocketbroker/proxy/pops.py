@@ -48,6 +48,7 @@ class Wanted(NamedTuple):
     @ivar invisible_ms: how long they are invisible to others.
     @ivar kind: TAG or SQL92.
     @ivar expression: by which the broker chooses.
+    @ivar born_ms: when it was asked for; 0: when the broker gets to it, by its clock.
     """
 
     batch: int
@@ -55,6 +56,7 @@ class Wanted(NamedTuple):
     invisible_ms: int
     kind: str
     expression: str
+    born_ms: int = 0
 
 
 def poll_ms(
@@ -159,7 +161,7 @@ def pop_command(
         max_msg_nums=min(wanted.batch, MAX_BATCH),
         invisible_time=wanted.invisible_ms,
         poll_time=wanted.poll_ms,
-        born_time=0,
+        born_time=wanted.born_ms,
         init_mode=INIT_AT_END,
         exp_type=wanted.kind,
         exp=wanted.expression,

@@ -35,6 +35,7 @@ from scripts.lab.servers import ROOT as CHECKOUT
 from scripts.lab.servers import STOP_SECONDS, Cluster, children, environment
 from tests.heavy import HEAVY
 from tests.integration.javaproxy import JavaProxy
+from tests.integration.proxied import JavaCluster
 from tests.integration.typed_topics import prepare_by
 
 ROOT = Credentials("root", "root-secret-0")
@@ -73,6 +74,16 @@ JAVA_SETTINGS: dict[str, object] = {
     "ProxyAuthenticationMetadataProvider",
     "authorizationMetadataProvider": "org.apache.rocketmq.proxy.auth."
     "ProxyAuthorizationMetadataProvider",
+}
+
+#: And of RocketMQ's broker.
+JAVA_BROKER_SETTINGS: dict[str, object] = {
+    f"{key}{kind}": f"org.apache.rocketmq.auth.{key}.provider.{name}"
+    for key in ("authentication", "authorization")
+    for kind, name in (
+        ("Provider", f"Default{key.title()}Provider"),
+        ("MetadataProvider", f"Local{key.title()}MetadataProvider"),
+    )
 }
 
 #: The topics that there are; alice may use the first, and is a member of its group, and
@@ -138,7 +149,7 @@ class UsersCase(SynchronousTestCase):
     def done(self, code: int, body: object, **fields: str) -> None:
         """Ask the broker for something that it does."""
         answer = self.ask(Command(code, fields, json.dumps(body).encode()))
-        self.assertEqual((answer.code, answer.remark), (0, None))
+        self.assertEqual(answer.code, 0, answer.remark)
 
     def passes(
         self, endpoint: str, who: Credentials, scenario: str, topic: str, *words: str
@@ -166,10 +177,14 @@ class UsersCase(SynchronousTestCase):
 class ProxyCase(UsersCase):
     """A cluster with users, and what clients do through a proxy."""
 
+    def made(self) -> Cluster | JavaCluster:
+        """A cluster that knows the first users."""
+        return Cluster(**SETTINGS)
+
     def setUp(self) -> None:
         """A cluster."""
         super().setUp()
-        self.cluster = Cluster(**SETTINGS)
+        self.cluster = self.made()
         self.addCleanup(self.cluster.stop)
         self.cluster.start()
         self.populate(self.cluster.names, self.cluster.address)
@@ -397,6 +412,7 @@ class ProxyAccessTests(ProxyCase):
         wait_until(lambda: status(endpoint, ALICE).code == UNAUTHORIZED)
         alice = Credentials("alice", "another-secret")
         self.assertEqual(status(endpoint, alice).code, known)
+        assert isinstance(self.cluster, Cluster)
         self.cluster.broker.stop()
         eve = status(endpoint, Credentials("eve", "x"))
         self.assertEqual(eve.code, pb.Code.PROXY_TIMEOUT)
@@ -422,6 +438,23 @@ def settings_answer(endpoint: str, who: Credentials | None) -> pb.TelemetryComma
             return answer
 
     return asyncio.run(introduce())
+
+
+class JavaBrokerTests(ProxyCase):
+    """Our proxy before RocketMQ's broker, where the tests are heavy."""
+
+    def made(self) -> Cluster | JavaCluster:
+        """Ours in the small form."""
+        if HEAVY:
+            return JavaCluster(**SETTINGS, **JAVA_BROKER_SETTINGS)
+        return super().made()
+
+    def test_brokerTellsUsersAndPolicies(self) -> None:
+        """They count as at ours."""
+        endpoint = self.proxy()
+        self.check_calls(endpoint)
+        if HEAVY:
+            self.use_python(endpoint)
 
 
 class StandaloneAccessTests(UsersCase):

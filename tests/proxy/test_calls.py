@@ -13,6 +13,7 @@ from rocketbroker.testing.puppet_cluster import hang_up, refuse, silent
 from rocketbroker.testing.scripted import answer
 from rocketbroker.wire.bodies.groups import SubscriptionGroupConfig
 from rocketbroker.wire.codes import RequestCode
+from rocketbroker.wire.command import Command
 from tests.proxy.made import ENDPOINTS, outgoing
 from tests.proxy.proxied import CALLER, Proxied, gathered
 
@@ -215,6 +216,21 @@ class ReceiveTests(SynchronousTestCase):
         )
         self.assertEqual(frames[0].status.code, Code.OK)
         self.assertEqual([frame.message.body for frame in frames[1:3]], [b"a", b"b"])
+
+    def test_popIsBornNowWhereItIsSigned(self) -> None:
+        """RocketMQ's broker takes 0 for now, but not where it controls access."""
+        born = []
+
+        def note(command: Command) -> None:
+            born.append((command.ext or {})["bornTime"])
+
+        for signs in (False, True):
+            proxied = Proxied(enable_acl_rpc_hook_for_cluster_mode=signs)
+            proxied.broker.faults[RequestCode.POP_MESSAGE] = [note]
+            proxied.broker.put("T", 0, b"x")
+            proxied.receive()
+        self.assertEqual(born[0], "0")
+        self.assertGreater(int(born[1]), 0)
 
     def test_nothingComesAfterThePoll(self) -> None:
         """The broker was asked for as long as was wanted."""

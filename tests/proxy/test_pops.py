@@ -136,6 +136,7 @@ class PopTests(SynchronousTestCase):
         self.assertEqual(ext["maxMsgNums"], "32")
         self.assertEqual((ext["queueId"], ext["initMode"]), ("-1", "1"))
         self.assertEqual((ext["order"], ext["attemptId"]), ("true", "try"))
+        self.assertEqual(ext["bornTime"], "0")
 
     def test_orderedMessagesHaveTheirCounts(self) -> None:
         """By message, else by queue."""
