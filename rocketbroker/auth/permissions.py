@@ -36,10 +36,13 @@ class Edition(Enum):
 
     A broker of 4.9 knows no requests of 5, and lets clients send batches (320) to every
     topic; it checks the permissions of an administrator's account that has some, where
-    one of 5 lets administrators do everything.
+    one of 5 lets administrators do everything. C{CLOSED} are the rules of 4.9 without
+    their holes: batches and recalls need what sends need, and only administrators
+    change accounts.
     """
 
     V4_9 = "4.9"
+    CLOSED = "4.9, closed"
     V5 = "5"
 
 
@@ -56,19 +59,21 @@ _ADMIN_4_9: Final = frozenset(
 #: Lists all accounts with their secrets; no release after 4.9.7 answers it.
 GET_ACL_CONFIG: Final = 54
 
+_ADMIN_5: Final = _ADMIN_4_9 | {
+    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,
+    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG,
+    RequestCode.DELETE_ACL_CONFIG,
+    RequestCode.GET_BROKER_CLUSTER_ACL_INFO,
+    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
+    GET_ACL_CONFIG,
+}
+
 #: The requests that need an account of an administrator. In RocketMQ 5.3.2 each account
 #: may open the broker to everybody (53) all the same; we do not copy that.
 ADMIN_CODES: Final = {
     Edition.V4_9: _ADMIN_4_9,
-    Edition.V5: _ADMIN_4_9
-    | {
-        RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,
-        RequestCode.UPDATE_AND_CREATE_ACL_CONFIG,
-        RequestCode.DELETE_ACL_CONFIG,
-        RequestCode.GET_BROKER_CLUSTER_ACL_INFO,
-        RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
-        GET_ACL_CONFIG,
-    },
+    Edition.CLOSED: _ADMIN_5,
+    Edition.V5: _ADMIN_5,
 }
 
 #: Resources and the permission that is needed on each.
@@ -179,11 +184,18 @@ _BOTH: Final[Mapping[int, _Finder]] = {
     RequestCode.UPDATE_CONSUMER_OFFSET: _fields("topic", "consumerGroup"),
 }
 
+_OF_4_9: Final[Mapping[int, _Finder]] = {
+    **_BOTH,
+    RequestCode.SEND_MESSAGE: _send("topic", "group"),
+    RequestCode.SEND_MESSAGE_V2: _send("b", "a"),
+}
+
 _OF_CODES: Final[Mapping[Edition, Mapping[int, _Finder]]] = {
-    Edition.V4_9: {
-        **_BOTH,
-        RequestCode.SEND_MESSAGE: _send("topic", "group"),
-        RequestCode.SEND_MESSAGE_V2: _send("b", "a"),
+    Edition.V4_9: _OF_4_9,
+    Edition.CLOSED: {
+        **_OF_4_9,
+        RequestCode.SEND_BATCH_MESSAGE: _send("b", "a"),
+        RequestCode.RECALL_MESSAGE: _recall,
     },
     Edition.V5: {
         **_BOTH,

@@ -87,9 +87,12 @@ class NeededTests(SynchronousTestCase):
             self.assertEqual(self.needs(code, **fields), ((retry, SUB),))
 
     def test_requestsOfFive(self) -> None:
-        """Batches and recalls need PUB in 5, and nothing in 4.9."""
-        self.assertEqual(self.needs(320, b="T"), (("T", PUB),))
-        self.assertEqual(self.needs(370, topic="T"), (("T", PUB),))
+        """Batches and recalls need PUB in 5, and nothing in 4.9; ours are closed."""
+        for edition in (Edition.V5, Edition.CLOSED):
+            self.assertEqual(self.needs(320, edition, b="T"), (("T", PUB),))
+            self.assertEqual(self.needs(370, edition, topic="T"), (("T", PUB),))
+            for code in range(50, 55):
+                self.assertIn(code, ADMIN_CODES[edition])
         self.assertEqual(self.needs(320, Edition.V4_9, b="T"), ())
         self.assertEqual(self.needs(370, Edition.V4_9, topic="T"), ())
 

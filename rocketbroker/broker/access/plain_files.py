@@ -27,9 +27,8 @@ FOLDER: Final = "conf/acl"
 #: Directories below that one are looked into so far: a link may lead back.
 MAX_DEPTH: Final = 8
 
-#: The rules are those of the last release that had them. 4.9 lets each account send
-#: batches to all topics, and make itself an administrator.
-EDITION: Final = Edition.V5
+#: 4.9 lets each account send batches to all topics, and make itself an administrator.
+EDITION: Final = Edition.CLOSED
 
 _ENDINGS: Final = (".yml", ".yaml")
 

@@ -64,7 +64,8 @@ class PolicyAccess:
 
     @ivar documents: they, as they are.
     @ivar refused: how many requests were refused.
-    @ivar has_new: whether the start has made users that the table does not have yet.
+    @ivar has_new: whether the start has made users or policies that the table on the
+        disk does not have yet.
     """
 
     codes = None
@@ -125,10 +126,9 @@ class PolicyAccess:
             raise ConfigurationError(
                 f"{self._file.path}: users and policies make no sense: {error}."
             ) from error
-        documents = policy_edits.with_first_users(
-            self._migrate(documents), *self._first
-        )
-        self._take(documents)
+        complete = policy_edits.with_first_users(self._migrate(documents), *self._first)
+        self.has_new = complete != documents
+        self._take(complete)
         settings = self._settings
         if settings.authorization and not settings.authentication:
             self._log.warn(
