@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import attrs
 
+from rocketbroker.errors import StoreError
 from rocketbroker.export.ledger import FOLDER
 from rocketbroker.export.plans import End, read_ends, row_parts
 from rocketbroker.export.storage import Storage
@@ -258,6 +259,24 @@ def read_history(storage: Storage) -> History:
             where = storage.where(path_of("plans", number))
             problems.append(Problem(where, f"it is no plan: {error}"))
     return History(tuple(commits), tuple(pending), tuple(problems))
+
+
+def commits_after(storage: Storage, number: int) -> Iterator[Commit]:
+    """The commits with higher numbers, in their order; few are held at once.
+
+    @raise StoreError: one cannot be read.
+    @raise OSError: the place does not answer.
+    """
+    wanted = [each for each in numbers_in(storage, "commits") if each > number]
+    for first in range(0, len(wanted), READERS):
+        problems: list[Problem] = []
+        some = wanted[first : first + READERS]
+        for found, tree in read_trees(storage, "commits", some, problems):
+            commit = understood(storage, "commits", found, tree, problems)
+            if commit is not None and not problems:
+                yield commit
+        for problem in problems:
+            raise StoreError(f"{problem.where}: {problem.text}")
 
 
 def known_numbers(history: History) -> Iterator[int]:

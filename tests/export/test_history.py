@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from rocketbroker.export.history import queue_states, read_history
+from rocketbroker.errors import StoreError
+from rocketbroker.export.history import commits_after, queue_states, read_history
 from rocketbroker.sources.ranges import Range
 from tests.export.worlds import ONE, ZERO, Died, World
 
@@ -66,3 +67,17 @@ class HistoryTests(SynchronousTestCase):
         ]
         names = [f"commits/{number:08d}.json" for number in (2, 3, 4)]
         self.assertEqual(places, [*names, "plans/00000009.json"])
+
+    def test_after(self) -> None:
+        """Whoever knows the first commits is told of the others, up to a fault."""
+        for until in range(20, 40):
+            self.world.origin.ends[ZERO] = until
+            self.assertEqual(self.world.run(), 0)
+        storage = self.world.storage
+        found = [each.number for each in commits_after(storage, 3)]
+        self.assertEqual(found, list(range(4, 21)))
+        self.assertEqual([*commits_after(storage, 20)], [])
+        storage.put("_rocketbroker/commits/00000019.json", b"{")
+        commits = commits_after(storage, 3)
+        self.assertEqual([next(commits).number for _ in range(8)], list(range(4, 12)))
+        self.assertRaises(StoreError, list, commits)
