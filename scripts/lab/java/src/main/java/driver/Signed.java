@@ -24,13 +24,14 @@ final class Signed implements RPCHook {
 
     /** With "key" and "secret", or only "watched"; null without. */
     static RPCHook of(JSONObject c) {
-        if (c.containsKey("key")) return new Signed(new AclClientRPCHook(new SessionCredentials(c.getString("key"), c.getString("secret"))));
+        if (c.containsKey("secret")) return new Signed(new AclClientRPCHook(new SessionCredentials(c.getString("key"), c.getString("secret"))));
         return c.getBooleanValue("watched") ? new Signed(null) : null;
     }
 
     /** What stands for an account, where clients are kept. */
     static String name(JSONObject c) {
-        return c.getString("key") + "/" + c.getString("secret") + "/" + c.getBooleanValue("watched");
+        String account = c.containsKey("secret") ? c.getString("key") + "/" + c.getString("secret") : "";
+        return account + "/" + c.getBooleanValue("watched");
     }
 
     /** The refusals since it was asked last. */
